@@ -1,0 +1,38 @@
+// ShardingRules: from a model's logical axis names ("embed", "vocab") to mesh axes, with
+// parameter-name patterns that override them. A model names logical axes only, so it runs on any
+// mesh without an edit.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "espalier/mesh/mesh.h"
+
+namespace espalier {
+
+// One name per dim; "" is a dim that is never split.
+using LogicalAxes = std::vector<std::string>;
+
+struct ShardingRules {
+  // Logical axis to mesh axes, major first. A logical axis without a rule is not split.
+  std::map<std::string, std::vector<std::string>> axes;
+  // Patterns over parameter names with '*' for any run of characters; the first that matches wins.
+  std::vector<std::pair<std::string, PartitionSpec>> params;
+
+  // Spec of an array with these logical axes on a mesh. A mesh axis already used by an earlier dim
+  // is skipped, since one axis can split one dim only. Throws Error when a rule names an axis that
+  // the mesh lacks.
+  PartitionSpec resolve(const LogicalAxes& logical, const Mesh& mesh) const;
+  // As resolve, with the patterns tried first. A pattern's spec must have one entry per dim.
+  PartitionSpec resolve_param(std::string_view name, const LogicalAxes& logical,
+                              const Mesh& mesh) const;
+  // Patterns that match none of these names (usually a misspelling).
+  std::vector<std::string> unmatched(const std::vector<std::string>& names) const;
+};
+
+// '*' matches any run of characters, also an empty one; the rest is literal.
+bool pattern_matches(std::string_view pattern, std::string_view text);
+
+}  // namespace espalier

@@ -1,0 +1,195 @@
+#include "espalier/runtime/program.h"
+
+#include <chrono>
+
+#include "espalier/base/log.h"
+#include "espalier/base/sha256.h"
+#include "espalier/runtime/program_cache.h"
+#include "espalier/transform/module.h"
+
+namespace espalier {
+namespace {
+
+std::string cache_key(const Runtime& runtime, std::string_view module, std::string_view options) {
+  Sha256 digest;
+  for (const std::string_view part :
+       {module, options, std::string_view(runtime.client().platform_name()),
+        std::string_view(runtime.client().platform_version())}) {
+    digest.update(std::to_string(part.size()) + ":");
+    digest.update(part);
+  }
+  digest.update(runtime.client().plugin().fingerprint());
+  for (const Device* device : runtime.devices()) digest.update(device->kind());
+  if (runtime.client().platform_name() == "cpu") digest.update(host_cpu_features());
+  return digest.hex();
+}
+
+// From the cache, or compiled and put there. A cache that cannot be read or written costs time, not
+// the run.
+Result<LoadedExecutable> load_or_compile(Runtime& runtime, const std::string& module,
+                                         CompileReport& report) {
+  CompileOptions options;
+  options.num_partitions = runtime.mesh().size();
+  options.device_ids = runtime.device_ids();
+  Client& client = runtime.client();
+  const auto& folder = runtime.options().program_cache;
+  if (folder.empty()) return client.compile(module, options);
+
+  ESPALIER_ASSIGN(const std::string serialized, options.serialize());
+  const std::string key = cache_key(runtime, module, serialized);
+  const ProgramCache cache(folder);
+  if (const auto program = cache.load(key)) {
+    Result<LoadedExecutable> loaded = client.deserialize_and_load(*program);
+    if (loaded.ok()) {
+      report.from_cache = true;
+      return loaded;
+    }
+  }
+  ESPALIER_ASSIGN(LoadedExecutable compiled, client.compile(module, options));
+  const Result<std::string> program = compiled.executable().serialize();
+  if (program.ok()) {
+    if (const Status stored = cache.store(key, *program); !stored) {
+      err().warn("the compiled program is not kept: {}", stored.failure().message);
+    }
+  }
+  return compiled;
+}
+
+}  // namespace
+
+Program::Program(std::shared_ptr<Runtime> runtime, std::string name, LoadedExecutable executable)
+    : runtime_(std::move(runtime)),
+      name_(std::move(name)),
+      executable_(std::make_unique<LoadedExecutable>(std::move(executable))) {}
+
+Result<Program> compile(const std::shared_ptr<Runtime>& runtime, ProgramSpec spec) {
+  const auto start = std::chrono::steady_clock::now();
+  if (spec.arguments.size() != spec.function.params.size() ||
+      spec.results.size() != spec.function.results.size()) {
+    throw Error("[compile] '" + spec.name + "' needs a layout for each of " +
+                std::to_string(spec.function.params.size()) + " arguments and " +
+                std::to_string(spec.function.results.size()) + " results");
+  }
+  ModuleOptions options;
+  options.name = spec.name;
+  options.mesh = runtime->mesh();
+  options.rules = spec.rules;
+  for (size_t i = 0; i < spec.arguments.size(); ++i) {
+    const ArrayLayout& layout = *spec.arguments[i].layout;
+    if (layout.type != spec.function.params[i].type()) {
+      throw Error("[compile] argument '" + spec.arguments[i].name + "' is " +
+                  to_string(layout.type) + ", but the function takes " +
+                  to_string(spec.function.params[i].type()));
+    }
+    shard_dims(runtime->mesh(), layout.spec, layout.type.dims,
+               "argument '" + spec.arguments[i].name + "'");
+    options.in_specs.push_back(layout.spec);
+  }
+  options.out_specs.assign(spec.results.begin(), spec.results.end());
+  options.donated = spec.donated;
+  const std::string module = to_stablehlo(spec.function, options);
+
+  CompileReport report;
+  report.module_bytes = module.size();
+  Result<LoadedExecutable> loaded = load_or_compile(*runtime, module, report);
+  if (!loaded.ok()) {
+    return Failure{loaded.failure().code,
+                   "compiling '" + spec.name + "' failed: " + loaded.failure().message};
+  }
+  Program program(runtime, std::move(spec.name), std::move(loaded).value());
+  const auto& on = program.executable_->devices();
+  for (size_t d = 0; d < on.size(); ++d) {
+    if (on.size() != runtime->devices().size() || on[d]->id() != runtime->devices()[d]->id()) {
+      return Failure{Code::kInternal,
+                     "the plugin placed '" + program.name_ + "' on other devices than the mesh's"};
+    }
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  program.report_ = report;
+  program.frame_ =
+      std::make_unique<ExecuteFrame>(program.executable_->make_frame(spec.arguments.size()));
+  program.arguments_ = std::move(spec.arguments);
+  for (size_t i = 0; i < spec.results.size(); ++i) {
+    program.results_.push_back(std::make_shared<const ArrayLayout>(
+        ArrayLayout{spec.function.results[i].type(), std::move(spec.results[i])}));
+  }
+  for (size_t i = 0; i < program.arguments_.size(); ++i) {
+    const bool donated = i < spec.donated.size() && spec.donated[i].has_value();
+    program.donated_.push_back(donated);
+    // One layout object for both makes the check in run() a comparison of pointers.
+    if (donated) {
+      auto& result = program.results_[static_cast<size_t>(*spec.donated[i])];
+      if (*result == *program.arguments_[i].layout) result = program.arguments_[i].layout;
+    }
+  }
+  return program;
+}
+
+Result<std::vector<DeviceArray>> Program::run(std::span<DeviceArray* const> arguments) {
+  if (arguments.size() != arguments_.size()) {
+    return Failure{Code::kInvalidArgument,
+                   "'" + name_ + "' takes " + std::to_string(arguments_.size()) +
+                       " arguments, got " + std::to_string(arguments.size())};
+  }
+  const size_t devices = executable_->devices().size();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const DeviceArray& array = *arguments[i];
+    const Argument& wanted = arguments_[i];
+    if (array.empty()) {
+      return Failure{Code::kInvalidArgument, "argument '" + wanted.name + "' of '" + name_ +
+                                                 "' is empty; was it donated to an earlier run?"};
+    }
+    if (array.layout() != wanted.layout && *array.layout() != *wanted.layout) {
+      return Failure{Code::kInvalidArgument, "argument '" + wanted.name + "' of '" + name_ +
+                                                 "' is compiled for " + to_string(*wanted.layout) +
+                                                 ", got " + to_string(*array.layout())};
+    }
+    for (size_t d = 0; d < devices; ++d) frame_->set_argument(d, i, array.shards()[d]);
+  }
+  const Status status = executable_->execute(*frame_);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (donated_[i]) *arguments[i] = DeviceArray();
+  }
+  if (!status) {
+    return Failure{status.failure().code,
+                   "running '" + name_ + "' failed: " + status.failure().message};
+  }
+  std::vector<DeviceArray> out;
+  out.reserve(results_.size());
+  for (size_t i = 0; i < results_.size(); ++i) {
+    std::vector<Buffer> shards;
+    shards.reserve(devices);
+    for (size_t d = 0; d < devices; ++d) shards.push_back(frame_->take_output(d, i));
+    out.emplace_back(runtime_, results_[i], std::move(shards));
+  }
+  return out;
+}
+
+Result<std::vector<HostArray>> run_once(const std::shared_ptr<Runtime>& runtime,
+                                        const Function& function,
+                                        const std::vector<HostArray>& arguments,
+                                        const ShardingRules& rules) {
+  ProgramSpec spec;
+  spec.name = "once";
+  spec.function = function;
+  spec.rules = rules;
+  std::vector<DeviceArray> arrays;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    ESPALIER_ASSIGN(DeviceArray array, DeviceArray::from_host(runtime, arguments[i], {}));
+    spec.arguments.push_back({"argument " + std::to_string(i), array.layout()});
+    arrays.push_back(std::move(array));
+  }
+  spec.results.assign(function.results.size(), {});
+  ESPALIER_ASSIGN(Program program, compile(runtime, std::move(spec)));
+  std::vector<DeviceArray*> pointers;
+  for (DeviceArray& array : arrays) pointers.push_back(&array);
+  ESPALIER_ASSIGN(const std::vector<DeviceArray> results, program.run(pointers));
+  std::vector<HostArray> out;
+  for (const DeviceArray& array : results) {
+    ESPALIER_ASSIGN(HostArray host, array.to_host());
+    out.push_back(std::move(host));
+  }
+  return out;
+}
+
+}  // namespace espalier

@@ -1,0 +1,59 @@
+#include "espalier/runtime/runtime.h"
+
+#include <cstdlib>
+
+namespace espalier {
+
+std::filesystem::path default_program_cache() {
+  const auto from = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::filesystem::path(value == nullptr ? "" : value);
+  };
+  if (const auto cache = from("ESPALIER_CACHE"); !cache.empty()) return cache / "programs";
+  if (const auto xdg = from("XDG_CACHE_HOME"); !xdg.empty()) return xdg / "espalier" / "programs";
+  if (const auto home = from("HOME"); !home.empty()) {
+    return home / ".cache" / "espalier" / "programs";
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Runtime>> Runtime::create(RuntimeOptions options) {
+  ESPALIER_ASSIGN(std::shared_ptr<Plugin> plugin, Plugin::load(options.plugin));
+  const int64_t wanted = options.mesh.size();
+  ClientOptions client_options;
+  // Only the CPU makes devices to order. Its plugin has any name, so its platform is asked.
+  const bool by_name = options.plugin == "cuda" || options.plugin == "tpu";
+  const int64_t made = options.devices > 0 ? options.devices : wanted;
+  if (!by_name) client_options["cpu_device_count"] = made;
+  ESPALIER_ASSIGN(std::shared_ptr<Client> client, Client::create(plugin, client_options));
+
+  const auto& devices = client->devices();
+  const int64_t present =
+      options.devices > 0 ? options.devices : static_cast<int64_t>(devices.size());
+  if (present > static_cast<int64_t>(devices.size())) {
+    return Failure{Code::kInvalidArgument, "[runtime] devices asks for " + std::to_string(present) +
+                                               " devices, but " + client->platform_name() +
+                                               " has " + std::to_string(devices.size())};
+  }
+  // A mesh without axes is one device, whatever the machine has.
+  if (!options.mesh.axes().empty() && wanted != present) {
+    return Failure{Code::kInvalidArgument,
+                   "the mesh " + options.mesh.to_string() + " needs " + std::to_string(wanted) +
+                       " devices, but there are " + std::to_string(present) + " of " +
+                       client->platform_name() +
+                       "; change [mesh] axes or [runtime] devices so that they agree"};
+  }
+  auto runtime = std::shared_ptr<Runtime>(new Runtime(std::move(options), std::move(client)));
+  for (int64_t i = 0; i < wanted; ++i) {
+    runtime->devices_.push_back(&runtime->client_->devices()[static_cast<size_t>(i)]);
+  }
+  return runtime;
+}
+
+std::vector<int64_t> Runtime::device_ids() const {
+  std::vector<int64_t> out;
+  for (const Device* device : devices_) out.push_back(device->id());
+  return out;
+}
+
+}  // namespace espalier

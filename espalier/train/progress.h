@@ -1,0 +1,64 @@
+// What a training run shows on standard output: on a terminal one line that is redrawn (step, loss,
+// tokens a second, time left), in a pipe plain lines.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "espalier/train/metrics.h"
+
+namespace espalier {
+
+// Everything printed while a bar may be on the screen goes through print() or after clear().
+// Not thread-safe.
+class ProgressBar {
+ public:
+  struct Options {
+    bool terminal = false;
+    int width = 0;                                // columns; 0 asks the terminal
+    std::function<void(std::string_view)> write;  // writes and flushes
+    std::function<double()> seconds;              // a clock that never goes back
+  };
+  // Standard output, whatever it is.
+  static Options standard_output();
+
+  // `first`: steps done before this session; `total`: steps of the whole run.
+  ProgressBar(int64_t first, int64_t total, Options options = standard_output());
+  ~ProgressBar();  // clears the bar
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  // After each step: redraws the bar, at most ten times a second and once at the end. Nothing in a
+  // pipe.
+  void update(int64_t step, double loss, double tokens_per_second);
+  // At a logged step: a plain line of its numbers; on a terminal only where there is a val_loss,
+  // since the bar shows the rest.
+  void log(const StepMetrics& metrics);
+  // A line of the caller's (without its newline), above the bar.
+  void print(std::string_view line);
+  // Takes the bar off the screen until the next update.
+  void clear();
+
+ private:
+  void draw();
+  std::string bar() const;
+
+  int64_t first_, total_;
+  Options options_;
+  int64_t timed_from_;  // the step done at `start_`
+  double start_, last_drawn_ = -1;
+  bool shown_ = false;
+  int64_t step_;
+  double loss_ = 0, tokens_per_second_ = 0;
+};
+
+// "1:02:03", "4:05"
+std::string format_duration(double seconds);
+// "950", "12.3k", "1.25M"
+std::string format_count(double number);
+// "step 20/500  loss 3.1234  lr 3.00e-04  grad 0.91  12.3k tok/s  0:42"
+std::string format_step(const StepMetrics& metrics, int64_t total);
+
+}  // namespace espalier

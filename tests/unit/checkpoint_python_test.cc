@@ -1,0 +1,91 @@
+// Files go both ways between this library and the safetensors package of Python.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "espalier/checkpoint/safetensors.h"
+#include "tests/unit/checkpoint_fixture.h"
+
+namespace espalier {
+namespace {
+namespace fs = std::filesystem;
+
+// The interpreter with the package, or "" and why there is none.
+std::string find_python(std::string* reason) {
+  const char* set = std::getenv("ESPALIER_TEST_PYTHON");
+  const std::string python =
+      set ? set
+          : (fs::path(ESPALIER_SOURCE_DIR) / ".deps" / "test-venv" / "bin" / "python").string();
+  *reason = "no Python at " + python + "; set ESPALIER_TEST_PYTHON";
+  if (!set && !fs::exists(python)) return "";
+  *reason = python + " has no safetensors and numpy packages";
+  const std::string probe = "'" + python + "' -c 'import safetensors.numpy' 2>/dev/null";
+  return std::system(probe.c_str()) == 0 ? python : "";
+}
+
+// The peer's output: one line a tensor.
+std::string run_peer(const std::string& python, const std::string& action, const fs::path& file) {
+  const fs::path script =
+      fs::path(ESPALIER_SOURCE_DIR) / "tests" / "python" / "safetensors_peer.py";
+  const std::string command =
+      "'" + python + "' '" + script.string() + "' " + action + " '" + file.string() + "'";
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::string out;
+  std::array<char, 4096> chunk;
+  for (size_t n = 0; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
+    out.append(chunk.data(), n);
+  }
+  EXPECT_EQ(::pclose(pipe), 0) << command;
+  return out;
+}
+
+// The same lines from our reader.
+std::string describe(const SafetensorsFile& file) {
+  std::map<std::string, std::string> lines;
+  for (const TensorInfo& t : file.tensors()) {
+    const auto bytes = file.view(t.name).value_or_throw();
+    std::string shape;
+    for (int64_t d : t.dims) shape += (shape.empty() ? "" : ",") + std::to_string(d);
+    lines[t.name] = t.name + " " + safetensors_name(t.dtype) + " [" + shape + "] " +
+                    digest_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).sha256 +
+                    "\n";
+  }
+  std::string out;
+  for (const auto& [name, line] : lines) out += line;
+  return out;
+}
+
+TEST_F(CheckpointTest, PythonReadsWhatWeWrite) {
+  std::string reason;
+  const std::string python = find_python(&reason);
+  if (python.empty()) GTEST_SKIP() << reason;
+  save(1);
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(root_ / "1")) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const auto file = SafetensorsFile::open(entry.path());
+    ASSERT_TRUE(file.ok()) << file.failure().message;
+    EXPECT_EQ(run_peer(python, "read", entry.path()), describe(*file));
+    ++files;
+  }
+  EXPECT_EQ(files, 3);
+}
+
+TEST_F(CheckpointTest, WeReadWhatPythonWrites) {
+  std::string reason;
+  const std::string python = find_python(&reason);
+  if (python.empty()) GTEST_SKIP() << reason;
+  const fs::path path = folder_ / "python.safetensors";
+  const std::string said = run_peer(python, "write", path);
+  const auto file = SafetensorsFile::open(path);
+  ASSERT_TRUE(file.ok()) << file.failure().message;
+  EXPECT_EQ(file->tensors().size(), 6u);
+  EXPECT_EQ(describe(*file), said);
+  EXPECT_EQ(file->metadata().at("made"), "by Python");
+  EXPECT_EQ(file->find("ids")->dims, (Dims{2, 2, 2}));
+  EXPECT_EQ(file->find("mask")->dtype, DType::kBool);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,118 @@
+// metrics.jsonl: its text, going on after a step, and torn lines.
+#include "espalier/train/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "espalier/base/file.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Metrics : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(folder_);
+    ASSERT_TRUE(make_folders(folder_).ok());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string text() const { return std::move(read_file(path_)).value_or_throw(); }
+
+  fs::path folder_ = fs::temp_directory_path() / "espalier_metrics_test";
+  fs::path path_ = folder_ / "metrics.jsonl";
+};
+
+StepMetrics at_step(int64_t step) {
+  StepMetrics m;
+  m.step = step;
+  m.loss = 2.5;
+  m.lr = 0.0003;
+  m.grad_norm = 1;
+  m.tokens_per_second = 1000.5;
+  m.elapsed_seconds = 10.0 * static_cast<double>(step);
+  return m;
+}
+
+TEST_F(Metrics, KeysStandInTheFixedOrder) {
+  StepMetrics m = at_step(3);
+  EXPECT_EQ(to_json(m),
+            R"({"step":3,"loss":2.5,"lr":0.0003,"grad_norm":1.0,"tokens_per_second":1000.5,)"
+            R"("elapsed_seconds":30.0})");
+  m.val_loss = 2.25;
+  m.extra = {{"z", 1}, {"aux_loss", 0.5}};
+  EXPECT_EQ(to_json(m),
+            R"({"step":3,"loss":2.5,"lr":0.0003,"grad_norm":1.0,"tokens_per_second":1000.5,)"
+            R"("elapsed_seconds":30.0,"val_loss":2.25,"z":1.0,"aux_loss":0.5})");
+}
+
+TEST_F(Metrics, NonFiniteNumbersAreNull) {
+  StepMetrics m = at_step(1);
+  m.loss = std::numeric_limits<double>::quiet_NaN();
+  m.grad_norm = std::numeric_limits<double>::infinity();
+  const std::string line = to_json(m);
+  EXPECT_NE(line.find(R"("loss":null)"), std::string::npos) << line;
+  EXPECT_NE(line.find(R"("grad_norm":null)"), std::string::npos) << line;
+  const auto back = metrics_from_json(line);
+  ASSERT_TRUE(back.has_value());
+  EXPECT_TRUE(std::isnan(back->loss));
+  EXPECT_EQ(back->lr, m.lr);
+}
+
+TEST_F(Metrics, NumbersComeBackBitForBit) {
+  StepMetrics m = at_step(7);
+  m.loss = 1.0 / 3;
+  m.val_loss = 1e-300;
+  m.extra = {{"aux", 0.1}};
+  const auto back = metrics_from_json(to_json(m));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->step, 7);
+  EXPECT_EQ(back->loss, m.loss);
+  EXPECT_EQ(back->val_loss, m.val_loss);
+  EXPECT_EQ(back->extra, m.extra);
+}
+
+TEST_F(Metrics, EachLineIsInTheFileAtOnce) {
+  auto writer = MetricsWriter::create(path_);
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE(writer->write(at_step(1)).ok());
+  EXPECT_EQ(text(), to_json(at_step(1)) + "\n");
+  ASSERT_TRUE(writer->write(at_step(2)).ok());
+  EXPECT_EQ(read_metrics(path_)->size(), 2u);
+}
+
+TEST_F(Metrics, ResumeDropsLaterAndTornLines) {
+  std::string lines;
+  for (int64_t step = 1; step <= 4; ++step) lines += to_json(at_step(step)) + "\n";
+  ASSERT_TRUE(write_file(path_, lines + R"({"step":2,"lo)").ok());
+  {
+    auto writer = MetricsWriter::resume(path_, 2);
+    ASSERT_TRUE(writer.ok());
+    EXPECT_EQ(writer->resumed_seconds(), 20.0);
+    ASSERT_TRUE(writer->write(at_step(3)).ok());
+  }
+  std::string expected;
+  for (int64_t step = 1; step <= 3; ++step) expected += to_json(at_step(step)) + "\n";
+  EXPECT_EQ(text(), expected);
+}
+
+TEST_F(Metrics, ResumeWithoutAFileStartsOne) {
+  auto writer = MetricsWriter::resume(path_, 5);
+  ASSERT_TRUE(writer.ok());
+  EXPECT_EQ(writer->resumed_seconds(), 0.0);
+  ASSERT_TRUE(writer->write(at_step(6)).ok());
+  EXPECT_EQ(read_metrics(path_)->at(0).step, 6);
+}
+
+TEST_F(Metrics, FailuresNameThePath) {
+  const auto writer = MetricsWriter::create(folder_ / "missing" / "metrics.jsonl");
+  ASSERT_FALSE(writer.ok());
+  EXPECT_NE(writer.failure().message.find((folder_ / "missing").string()), std::string::npos);
+  EXPECT_FALSE(read_metrics(path_).ok());
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,132 @@
+// The progress bar on a terminal, plain lines in a pipe.
+#include "espalier/train/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace espalier {
+namespace {
+
+constexpr const char* kClear = "\r\x1b[2K";
+
+struct Screen {
+  std::string text;
+  double now = 0;
+  ProgressBar::Options options(bool terminal, int width = 100) {
+    return {terminal, width, [this](std::string_view t) { text += t; }, [this] { return now; }};
+  }
+  size_t draws() const {
+    size_t count = 0;
+    for (size_t at = text.find('['); at != std::string::npos; at = text.find('[', at + 1)) {
+      count += text.compare(at, 2, "[2") != 0 ? 1 : 0;  // not the clearing sequence's own bracket
+    }
+    return count;
+  }
+};
+
+StepMetrics metrics() {
+  StepMetrics m;
+  m.step = 20;
+  m.loss = 3.12345;
+  m.lr = 3e-4;
+  m.grad_norm = 0.912;
+  m.tokens_per_second = 12345;
+  m.elapsed_seconds = 42;
+  return m;
+}
+
+TEST(ProgressBar, APipeGetsPlainLinesOnly) {
+  Screen screen;
+  {
+    ProgressBar bar(0, 500, screen.options(false));
+    bar.update(1, 3.0, 100);
+    EXPECT_EQ(screen.text, "");
+    bar.log(metrics());
+    bar.print("checkpoint saved");
+    bar.clear();
+  }
+  EXPECT_EQ(screen.text,
+            "step 20/500  loss 3.1235  lr 3.00e-04  grad 0.912  12.3k tok/s  0:42\n"
+            "checkpoint saved\n");
+}
+
+TEST(ProgressBar, ATerminalShowsOneLineWithTimeLeft) {
+  Screen screen;
+  ProgressBar bar(0, 100, screen.options(true));
+  screen.now = 60;  // a slow first step does not count
+  bar.update(1, 4.0, 900);
+  screen.now = 62;
+  screen.text.clear();
+  bar.update(11, 3.5, 1500);
+  EXPECT_EQ(screen.text,
+            std::string(kClear) +
+                "[##----------------------] 11/100  loss 3.5000  1.5k tok/s  0:18 left");
+}
+
+TEST(ProgressBar, RedrawsAtMostTenTimesASecondAndAtTheEnd) {
+  Screen screen;
+  ProgressBar bar(0, 1000, screen.options(true));
+  for (int64_t step = 1; step < 1000; ++step) {
+    screen.now = 0.001 * static_cast<double>(step);
+    bar.update(step, 1.0, 1.0);
+  }
+  EXPECT_GE(screen.draws(), 9u);
+  EXPECT_LE(screen.draws(), 11u);
+  screen.text.clear();
+  bar.update(1000, 1.0, 1.0);
+  EXPECT_NE(screen.text.find("1000/1000"), std::string::npos);
+}
+
+TEST(ProgressBar, LinesStandAboveTheBar) {
+  Screen screen;
+  {
+    ProgressBar bar(0, 100, screen.options(true));
+    screen.now = 1;
+    bar.update(1, 1.0, 1.0);
+    screen.text.clear();
+    bar.log(metrics());  // shown by the bar already
+    EXPECT_EQ(screen.text, "");
+    bar.print("hello");
+    EXPECT_TRUE(screen.text.starts_with(std::string(kClear) + "hello\n" + kClear + "["))
+        << screen.text;
+    screen.text.clear();
+    StepMetrics evaluated = metrics();
+    evaluated.val_loss = 3.25;
+    bar.log(evaluated);
+    EXPECT_NE(screen.text.find("val 3.2500"), std::string::npos);
+    screen.text.clear();
+    bar.clear();
+    bar.clear();
+    EXPECT_EQ(screen.text, kClear);
+    bar.print("alone");
+    EXPECT_EQ(screen.text, std::string(kClear) + "alone\n");
+  }
+  EXPECT_TRUE(screen.text.ends_with("alone\n"));
+}
+
+TEST(ProgressBar, NeverWiderThanTheTerminal) {
+  for (const int width : {1, 10, 40, 70, 90}) {
+    Screen screen;
+    ProgressBar bar(0, 100, screen.options(true, width));
+    screen.now = 1;
+    bar.update(50, 1.0, 1.0);
+    EXPECT_LT(screen.text.size() - std::string_view(kClear).size(), static_cast<size_t>(width));
+  }
+}
+
+TEST(Format, DurationsAndCounts) {
+  EXPECT_EQ(format_duration(0), "0:00");
+  EXPECT_EQ(format_duration(245), "4:05");
+  EXPECT_EQ(format_duration(3723), "1:02:03");
+  EXPECT_EQ(format_duration(std::numeric_limits<double>::infinity()), "?");
+  EXPECT_EQ(format_duration(std::nan("")), "?");
+  EXPECT_EQ(format_count(950), "950");
+  EXPECT_EQ(format_count(12345), "12.3k");
+  EXPECT_EQ(format_count(1250000), "1.25M");
+  EXPECT_EQ(format_count(std::nan("")), "?");
+}
+
+}  // namespace
+}  // namespace espalier
