@@ -1,5 +1,7 @@
 #include "espalier/ops/control.h"
 
+#include <algorithm>
+
 #include "espalier/hlo/writer.h"
 #include "espalier/ir/parameter.h"
 #include "espalier/ops/source.h"
@@ -351,15 +353,22 @@ Tensors cond(const Tensor& predicate, const std::function<Tensors()>& on_true,
   const Closed yes = close_branch(on_true), no = close_branch(on_false);
   // Both branches take the union of what they capture.
   Tensors operands = yes.captured;
-  operands.insert(operands.end(), no.captured.begin(), no.captured.end());
-  const auto widen = [&](const Closed& branch, size_t first) {
+  std::vector<size_t> yes_at, no_at;  // where in the union each captured value is
+  for (size_t i = 0; i < operands.size(); ++i) yes_at.push_back(i);
+  for (const Tensor& t : no.captured) {
+    const auto found = std::find(operands.begin(), operands.end(), t);
+    no_at.push_back(static_cast<size_t>(found - operands.begin()));
+    if (found == operands.end()) operands.push_back(t);
+  }
+  const auto widen = [&](const Closed& branch, const std::vector<size_t>& at) {
     auto out = std::make_shared<Function>();
     out->params = parameters(types_of(operands));
-    out->results =
-        inline_function(*branch.function, part(out->params, first, branch.captured.size()));
+    Tensors arguments;
+    for (size_t i : at) arguments.push_back(out->params[i]);
+    out->results = inline_function(*branch.function, arguments);
     return out;
   };
-  const FunctionPtr t = widen(yes, 0), f = widen(no, yes.captured.size());
+  const FunctionPtr t = widen(yes, yes_at), f = widen(no, no_at);
   operands.insert(operands.begin(), predicate);
   return apply_all(Cond{t, f}, operands);
 }

@@ -14,7 +14,7 @@ namespace {
 // Hexadecimal bit patterns stand for what decimal text cannot: infinities and NaN.
 std::string float_text(double value, DType dtype) {
   if (dtype != DType::kF64) value = static_cast<float>(value);  // may become infinite
-  if (std::isfinite(value)) return fmt::format(dtype == DType::kF64 ? "{:.17e}" : "{:.9e}", value);
+  if (std::isfinite(value)) return fmt::format("{:.{}e}", value, dtype == DType::kF64 ? 17 : 9);
   const auto sign = std::signbit(value);
   const bool nan = std::isnan(value);
   switch (dtype) {
@@ -47,10 +47,8 @@ std::string element_text(const HostArray& array, size_t i) {
       return std::to_string(array.as<int64_t>()[i]);
     case DType::kU32:
       return std::to_string(array.as<uint32_t>()[i]);
-    case DType::kBool:
+    default:  // infer accepts no others
       return array.as<bool>()[i] ? "true" : "false";
-    default:
-      fail("constant", std::string("no literal text for element type ") + hlo_name(array.dtype()));
   }
 }
 
@@ -89,7 +87,17 @@ bool Constant::operator==(const Constant& other) const {
 }
 std::vector<TensorType> Constant::infer(Types in) const {
   require_operands(name(), in, 0);
-  return {{array.dtype(), array.dims()}};
+  switch (array.dtype()) {
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kS32:
+    case DType::kS64:
+    case DType::kU32:
+    case DType::kBool:
+      return {{array.dtype(), array.dims()}};
+    default:
+      fail(name(), std::string("has no literal text for element type ") + hlo_name(array.dtype()));
+  }
 }
 Tensors Constant::vjp(const VjpArgs&) const { return {}; }
 void Constant::lower(hlo::Writer& w, const Node& node) const {

@@ -12,11 +12,11 @@ namespace espalier {
 
 struct RuntimeOptions {
   std::string plugin = "cpu";  // cpu, cuda, tpu or a path
-  Mesh mesh;                   // without axes: one device
+  Mesh mesh{};                 // without axes: one device
   // Devices to make on CPU; 0: as many as the mesh has.
   int64_t devices = 0;
   // Compiled programs are kept here; empty: not kept. See default_program_cache().
-  std::filesystem::path program_cache;
+  std::filesystem::path program_cache{};
 };
 
 // $ESPALIER_CACHE/programs, else $XDG_CACHE_HOME/espalier/programs, else

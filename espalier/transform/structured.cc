@@ -205,12 +205,13 @@ void linearize_cond(const Cond& op, const Node& node, const Tensors& operands,
   out.pullback = [=](const Tensors& ct) {
     const auto branch = [&](const FunctionPtr& f) {
       return [&, f] {
-        const Tensors by = chosen(arguments, wrt);
-        Tensors grads = linearize(inline_function(*f, arguments), by).pullback(ct);
+        // By the branch's own parameters, since one value may be several of the arguments.
+        const Tensors by = chosen(f->params, wrt);
+        Tensors grads = linearize(f->results, by).pullback(ct);
         for (size_t k = 0; k < grads.size(); ++k) {
           if (grads[k].empty()) grads[k] = zeros_like(by[k]);
         }
-        return grads;
+        return inline_function({f->params, grads}, arguments);
       };
     };
     const Tensors by = cond(operands[0], branch(op.on_true), branch(op.on_false));

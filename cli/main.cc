@@ -1,0 +1,48 @@
+// The program: one subcommand per file of this folder.
+#include <CLI/CLI.hpp>
+#include <exception>
+
+#include "cli/devices.h"
+#include "cli/generate.h"
+#include "cli/plot.h"
+#include "cli/prepare.h"
+#include "cli/tokenize.h"
+#include "cli/train.h"
+#include "espalier/base/log.h"
+
+namespace {
+
+constexpr int kFailed = 1, kBadUsage = 2;
+
+int run(int argc, char** argv) {
+  CLI::App app("Espalier pretrains language models on a mesh of devices.", "espalier");
+  app.set_version_flag("--version", ESPALIER_VERSION);
+  app.require_subcommand(1);
+  espalier::add_train(app);
+  espalier::add_generate(app);
+  espalier::add_prepare(app);
+  espalier::add_tokenize(app);
+  espalier::add_plot(app);
+  espalier::add_devices(app);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    // Help and version are no errors; everything else is bad usage.
+    return app.exit(error) == 0 ? 0 : kBadUsage;
+  } catch (const espalier::Error& error) {
+    espalier::err().error("{}", error.what());
+    return error.code() == espalier::Code::kInvalidArgument ? kBadUsage : kFailed;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    espalier::err().error("{}", error.what());
+    return kFailed;
+  }
+}

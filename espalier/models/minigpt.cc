@@ -1,0 +1,172 @@
+// B batch, T sequence, D embed_dim, H heads, K width of a head, F feed_forward_dim, V vocabulary.
+#include "espalier/models/minigpt.h"
+
+#include <cmath>
+
+#include "espalier/nn/layers.h"
+#include "espalier/ops/annotate.h"
+#include "espalier/ops/dot.h"
+#include "espalier/ops/elementwise.h"
+#include "espalier/ops/gather.h"
+#include "espalier/ops/shape.h"
+
+namespace espalier {
+namespace {
+
+constexpr double kEpsilon = 1e-6;
+
+struct LayerNorm {
+  Param scale, bias;
+  LayerNorm(Init in, int64_t width)
+      : scale(in.param("scale", {width}, ones_init(), {"embed"})),
+        bias(in.param("bias", {width}, zeros_init(), {"embed"})) {}
+  Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
+    return layer_norm(x_BTD, cx[scale], cx[bias], kEpsilon);
+  }
+};
+
+struct Attention {
+  struct Projection {
+    Param kernel, bias;
+    Projection(Init in, int64_t d, int64_t h, int64_t k)
+        : kernel(in.param("kernel", {d, h, k}, xavier_uniform(d, h * k),
+                          {"embed", "heads", "head_dim"}, true)),
+          bias(in.param("bias", {h, k}, zeros_init(), {"heads", "head_dim"})) {}
+    Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
+      // One 2-D product: (D, H, K) is (D, H * K) in memory.
+      const Tensor w_DHK = cx[kernel];
+      const Tensor y = dot_general(x_BTD, w_DHK, {}, {}, {2}, {0}) + cx[bias];
+      return shard(y, {"batch", "seq", "heads", "head_dim"});
+    }
+  };
+  Projection query, key, value;
+  Param out_kernel, out_bias;
+
+  Attention(Init in, const MiniGptConfig& c, int64_t k)
+      : query(in / "query", c.embed_dim, c.num_heads, k),
+        key(in / "key", c.embed_dim, c.num_heads, k),
+        value(in / "value", c.embed_dim, c.num_heads, k),
+        out_kernel((in / "out")
+                       .param("kernel", {c.num_heads, k, c.embed_dim},
+                              xavier_uniform(c.num_heads * k, c.embed_dim),
+                              {"heads", "head_dim", "embed"}, true)),
+        out_bias((in / "out").param("bias", {c.embed_dim}, zeros_init(), {"embed"})) {}
+
+  Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
+    const Tensor o_BTHK = causal_attention(query(x_BTD, cx), key(x_BTD, cx), value(x_BTD, cx));
+    return dot_general(o_BTHK, cx[out_kernel], {}, {}, {2, 3}, {0, 1}) + cx[out_bias];
+  }
+};
+
+struct Linear {
+  Param kernel, bias;
+  Linear(Init in, int64_t from, int64_t to, const LogicalAxes& axes, bool hidden)
+      : kernel(in.param("kernel", {from, to}, xavier_uniform(from, to), axes, hidden)),
+        bias(in.param("bias", {to}, zeros_init(), {axes[1]})) {}
+  Tensor operator()(const Tensor& x, const Ctx& cx) const {
+    return matmul(x, cx[kernel]) + cx[bias];
+  }
+};
+
+struct Block {
+  Attention mha;
+  LayerNorm ln1;
+  Linear l1, l2;
+  LayerNorm ln2;
+  double rate;
+
+  Block(Init in, const MiniGptConfig& c)
+      : mha(in / "mha", c, c.embed_dim / c.num_heads),
+        ln1(in / "ln1", c.embed_dim),
+        l1(in / "l1", c.embed_dim, c.feed_forward_dim, {"embed", "mlp"}, true),
+        l2(in / "l2", c.feed_forward_dim, c.embed_dim, {"mlp", "embed"}, true),
+        ln2(in / "ln2", c.embed_dim),
+        rate(c.dropout) {}
+
+  Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
+    const LogicalAxes hidden = {"batch", "seq", "embed"};
+    const Tensor attended = cx.dropout(mha(x_BTD, cx), rate);
+    const Tensor h_BTD = shard(ln1(x_BTD + attended, cx), hidden);
+    const Tensor f_BTF = shard(relu(l1(h_BTD, cx)), {"batch", "seq", "mlp"});
+    return shard(ln2(h_BTD + cx.dropout(l2(f_BTF, cx), rate), cx), hidden);
+  }
+};
+
+MiniGptConfig checked(MiniGptConfig c) {
+  if (c.vocab_size < 1) {
+    throw Error("model.vocab_size must be at least 1, got " + std::to_string(c.vocab_size));
+  }
+  if (c.embed_dim % c.num_heads != 0) {
+    throw Error("model.embed_dim = " + std::to_string(c.embed_dim) +
+                " is not a multiple of model.num_heads = " + std::to_string(c.num_heads));
+  }
+  return c;
+}
+
+// The tutorial's embedding tables: flax's default, normal with deviation 1 / sqrt(D).
+Initializer embedding_init(int64_t width) {
+  return normal_init(1.0 / std::sqrt(static_cast<double>(width)));
+}
+
+class MiniGpt final : public LanguageModel {
+ public:
+  explicit MiniGpt(const MiniGptConfig& c)
+      : config_(checked(c)),
+        tok_((root() / "tok")
+                 .param("embedding", {c.vocab_size, c.embed_dim}, embedding_init(c.embed_dim),
+                        {"vocab", "embed"})),
+        pos_((root() / "pos")
+                 .param("embedding", {c.maxlen, c.embed_dim}, embedding_init(c.embed_dim),
+                        {"position", "embed"})),
+        blocks_(root() / "blocks", c.layers == "scan" ? Layers::kScan : Layers::kUnroll,
+                c.num_transformer_blocks, c),
+        out_(root() / "out", c.embed_dim, c.vocab_size, {"embed", "vocab"}, false) {}
+
+  std::string_view name() const override { return "minigpt"; }
+  int64_t vocab_size() const override { return config_.vocab_size; }
+  int64_t max_len() const override { return config_.maxlen; }
+
+  Tensor hidden(const Tensor& tokens_BT, const Ctx& cx) const override {
+    const int64_t seq = tokens_BT.dim(1);
+    if (seq > config_.maxlen) {
+      throw Error("[minigpt] takes at most maxlen = " + std::to_string(config_.maxlen) +
+                  " tokens, got " + std::to_string(seq));
+    }
+    const Tensor pos_TD = slice_dim(cx[pos_], 0, 0, seq);
+    const Tensor x_BTD = shard(take(cx[tok_], tokens_BT) + pos_TD, {"batch", "seq", "embed"});
+    return blocks_(x_BTD, cx);
+  }
+
+  Tensor logits(const Tensor& hidden, const Ctx& cx) const override { return out_(hidden, cx); }
+
+  Tensor loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
+              int64_t chunks) const override {
+    return linear_cross_entropy(hidden(tokens_BT, cx), cx[out_.kernel], cx[out_.bias], targets_BT,
+                                chunks);
+  }
+
+  double flops_per_token(int64_t seq_len) const override {
+    const auto d = static_cast<double>(config_.embed_dim);
+    const auto f = static_cast<double>(config_.feed_forward_dim);
+    const auto layers = static_cast<double>(config_.num_transformer_blocks);
+    const double weights =
+        layers * (4 * d * d + 2 * d * f) + d * static_cast<double>(config_.vocab_size);
+    return 6 * weights + 12 * layers * d * static_cast<double>(seq_len);
+  }
+
+ private:
+  Init root() { return Init(params_); }
+
+  MiniGptConfig config_;
+  Param tok_, pos_;
+  Stack<Block> blocks_;
+  Linear out_;
+};
+
+}  // namespace
+
+std::unique_ptr<LanguageModel> make_minigpt(const MiniGptConfig& config) {
+  return std::make_unique<MiniGpt>(config);
+}
+
+}  // namespace espalier

@@ -1,0 +1,43 @@
+// Ctx: what a model's call needs beside its inputs: the parameters' values, and in training the
+// random key and the dropout. It is passed explicitly; nothing is global.
+#pragma once
+
+#include "espalier/nn/param.h"
+
+namespace espalier {
+
+class Ctx {
+ public:
+  // `arrays` in the order of `specs`, which must outlive the Ctx. An array may be larger than its
+  // parameter: what lies past the parameter's shape is padding that no model sees.
+  Ctx(const ParamSpecs& specs, Tensors arrays) : specs_(&specs), arrays_(std::move(arrays)) {}
+
+  // The value of a parameter of one layer (inside a stack) or of an unstacked parameter.
+  Tensor operator[](Param p) const;
+
+  // Makes this a training context: dropout draws from `key` (u32[2]).
+  Ctx training(Tensor key) const;
+  bool is_training() const { return !key_.empty(); }
+
+  // A context for one layer of a stack: its parameters' values in place of the stacked arrays,
+  // beginning at parameter `first`, and its own random key. `layer` is an s32 scalar.
+  Ctx layer(size_t first, Tensors values, const Tensor& layer) const;
+  // Parameters [first, last) as they stand.
+  Tensors arrays(size_t first, size_t last) const;
+  const Tensor& key() const { return key_; }
+  // The same context with another key (inside a scan the key must be the body's own).
+  Ctx with_key(Tensor key) const;
+
+  // In training zeroes each element with probability `rate` and divides the others by 1 - rate;
+  // each call draws anew. Otherwise the tensor itself. Masks depend on the key, the place of the
+  // call and the element's global index, not on the mesh or on how layers repeat.
+  Tensor dropout(const Tensor& x, double rate) const;
+
+ private:
+  const ParamSpecs* specs_;
+  Tensors arrays_;
+  Tensor key_;
+  mutable uint32_t draws_ = 0;  // dropout calls so far
+};
+
+}  // namespace espalier

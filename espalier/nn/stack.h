@@ -1,0 +1,57 @@
+// Stack: a block repeated over layers, either unrolled (one array per layer and parameter) or
+// scanned (one array for all layers of a parameter, one compiled body).
+#pragma once
+
+#include <vector>
+
+#include "espalier/nn/ctx.h"
+#include "espalier/ops/control.h"
+#include "espalier/ops/source.h"
+
+namespace espalier {
+
+enum class Layers { kScan, kUnroll };
+
+// Block needs a constructor Block(Init, Args...) and Tensor operator()(const Tensor&, const Ctx&)
+// const that keeps the type of its input. Both ways give the same parameters under the same names,
+// and the same dropout masks.
+template <class Block>
+class Stack {
+ public:
+  template <class... Args>
+  Stack(Init in, Layers how, int64_t layers, const Args&... args) : how_(how), layers_(layers) {
+    if (how == Layers::kScan) {
+      first_ = in.count();
+      blocks_.emplace_back(in.stacked(layers), args...);
+      last_ = in.count();
+      return;
+    }
+    for (int64_t i = 0; i < layers; ++i) blocks_.emplace_back(in / std::to_string(i), args...);
+  }
+
+  Tensor operator()(const Tensor& x, const Ctx& cx) const {
+    if (how_ == Layers::kUnroll) {
+      Tensor out = x;
+      for (int64_t i = 0; i < layers_; ++i) {
+        const Tensor layer = full_int({DType::kS32, {}}, i);
+        out = blocks_[static_cast<size_t>(i)](out, cx.layer(0, {}, layer));
+      }
+      return out;
+    }
+    Tensors scanned = cx.arrays(first_, last_);
+    scanned.push_back(iota({DType::kS32, {layers_}}, 0));
+    const auto body = [&](const Tensors& carry, const Tensors& now) -> ScanResult {
+      Tensors values(now.begin(), now.end() - 1);
+      return {{blocks_[0](carry[0], cx.layer(first_, std::move(values), now.back()))}, {}};
+    };
+    return scan(body, {x}, scanned).carry[0];
+  }
+
+ private:
+  Layers how_;
+  int64_t layers_;
+  size_t first_ = 0, last_ = 0;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,105 @@
+#include "espalier/train/state.h"
+
+#include "espalier/ops/source.h"
+#include "espalier/random/random.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::string_view kModel = "model", kOptimizer = "optimizer", kState = "state";
+
+}  // namespace
+
+StoredArray stored_param(const ParamSpec& spec) {
+  StoredArray out{{}, DType::kF32, spec.dims, std::string(kModel), spec.layers > 0};
+  for (int64_t i = 0; i < std::max<int64_t>(spec.layers, 1); ++i) {
+    out.names.push_back(spec.layer_name(i));
+  }
+  return out;
+}
+
+StateLayout::StateLayout(const LanguageModel& model, const Optimizer& optimizer,
+                         const ShardingRules& rules, const Mesh& mesh)
+    : params_(layout_params(model.params(), rules, mesh)) {
+  const auto add = [&](const std::string& name, const TensorType& type, const PartitionSpec& spec,
+                       StoredArray stored) {
+    arrays_.push_back({name, std::make_shared<const ArrayLayout>(ArrayLayout{type, spec})});
+    stored_.push_back(std::move(stored));
+  };
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const ParamSpec& spec = model.params()[i];
+    ParamInfo info{spec.name, params_[i].type};
+    info.hidden_matrix = spec.hidden_matrix;
+    info.stacked = spec.layers > 0;
+    infos_.push_back(std::move(info));
+    add(spec.name, params_[i].type, params_[i].spec, stored_param(spec));
+  }
+  for (const StateInfo& info : optimizer.state(infos_)) {
+    const ParamSpec& spec = model.params()[info.param];
+    StoredArray stored = stored_param(spec);
+    stored.group = kOptimizer;
+    // "optimizer.m.blocks.*.l1.kernel": what stands before the parameter's name names the array.
+    const std::string prefix = info.name.substr(0, info.name.size() - spec.name.size());
+    for (std::string& name : stored.names) name = prefix + name;
+    add(info.name, info.type, params_[info.param].spec, std::move(stored));
+  }
+  add("step", {DType::kS32, {}}, {}, {{"step"}, DType::kS32, {}, std::string(kState), false});
+}
+
+Result<TrainState> make_state(const std::shared_ptr<Runtime>& runtime, const LanguageModel& model,
+                              const StateLayout& layout, uint64_t seed) {
+  ProgramSpec spec;
+  spec.name = "initialize";
+  ESPALIER_ASSIGN(
+      DeviceArray key,
+      DeviceArray::from_host(runtime,
+                             HostArray::from<uint32_t>({2}, {static_cast<uint32_t>(seed >> 32),
+                                                             static_cast<uint32_t>(seed)}),
+                             {}));
+  spec.arguments = {{"key", key.layout()}};
+  spec.function = trace({key.type()}, [&](const Tensors& in) {
+    Tensors out = initialize(model.params(), layout.params(), in[0]);
+    for (size_t i = out.size(); i < layout.size(); ++i) {
+      out.push_back(zeros(layout.arrays()[i].layout->type));
+    }
+    return out;
+  });
+  for (const Argument& array : layout.arrays()) spec.results.push_back(array.layout->spec);
+  ESPALIER_ASSIGN(Program program, compile(runtime, std::move(spec)));
+  return program.run({&key});
+}
+
+Result<std::vector<DeviceArray>> load_params(const std::shared_ptr<Runtime>& runtime,
+                                             const LanguageModel& model, const ShardingRules& rules,
+                                             const CheckpointReader& reader) {
+  const std::vector<ParamLayout> layouts = layout_params(model.params(), rules, runtime->mesh());
+  std::vector<DeviceArray> out;
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    auto layout =
+        std::make_shared<const ArrayLayout>(ArrayLayout{layouts[i].type, layouts[i].spec});
+    ESPALIER_ASSIGN(DeviceArray array, load_array(reader, stored_param(model.params()[i]), runtime,
+                                                  std::move(layout)));
+    out.push_back(std::move(array));
+  }
+  return out;
+}
+
+Result<TrainState> load_state(const std::shared_ptr<Runtime>& runtime, const StateLayout& layout,
+                              const CheckpointReader& reader) {
+  TrainState out;
+  for (size_t i = 0; i < layout.size(); ++i) {
+    ESPALIER_ASSIGN(DeviceArray array,
+                    load_array(reader, layout.stored()[i], runtime, layout.arrays()[i].layout));
+    out.push_back(std::move(array));
+  }
+  return out;
+}
+
+Status save_state(CheckpointWriter& writer, const StateLayout& layout, const TrainState& state) {
+  for (size_t i = 0; i < layout.size(); ++i) {
+    ESPALIER_TRY(save_array(writer, layout.stored()[i], state[i]));
+  }
+  return {};
+}
+
+}  // namespace espalier

@@ -1,0 +1,6 @@
+module @is_finite attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<6xf32>) -> (tensor<6xi1>) {
+    %0 = "stablehlo.is_finite"(%arg0) : (tensor<6xf32>) -> (tensor<6xi1>)
+    return %0 : tensor<6xi1>
+  }
+}

@@ -1,0 +1,7 @@
+module @shard attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
+    %0 = stablehlo.constant dense<2.000000000e+00> : tensor<4x2xf32>
+    %1 = stablehlo.multiply %arg0, %0 : tensor<4x2xf32>
+    return %1, %arg0 : tensor<4x2xf32>, tensor<4x2xf32>
+  }
+}

@@ -1,0 +1,8 @@
+module @shift_left attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<8xi32>, %arg1: tensor<8xi32>) -> (tensor<8xi32>) {
+    %0 = stablehlo.constant dense<31> : tensor<8xi32>
+    %1 = stablehlo.and %arg1, %0 : tensor<8xi32>
+    %2 = stablehlo.shift_left %arg0, %1 : tensor<8xi32>
+    return %2 : tensor<8xi32>
+  }
+}
