@@ -128,7 +128,8 @@ void Writer::nodes(const Tensors& results) {
 
 std::vector<std::string> Writer::body(const Function& function,
                                       const std::vector<std::string>& arguments) {
-  // Names are per printing: a body may be printed twice, and it captures nothing, constants included.
+  // Names are per printing: a body may be printed twice, and it captures nothing, constants
+  // included.
   auto outer = std::exchange(names_, {});
   for (size_t i = 0; i < arguments.size(); ++i) bind(function.params[i], arguments[i]);
   nodes(function.results);

@@ -91,10 +91,10 @@ std::vector<TensorType> DotGeneral::infer(Types in) const {
     ok = a.dims[left_contract[i]] == b.dims[right_contract[i]];
   }
   if (!ok) {
-    fail(name(), "needs equal types and equal sizes in distinct batch dims " + to_string(left_batch) +
-                     " and " + to_string(right_batch) + " and contracted dims " +
-                     to_string(left_contract) + " and " + to_string(right_contract) + ", got " +
-                     to_string(a) + " and " + to_string(b));
+    fail(name(), "needs equal types and equal sizes in distinct batch dims " +
+                     to_string(left_batch) + " and " + to_string(right_batch) +
+                     " and contracted dims " + to_string(left_contract) + " and " +
+                     to_string(right_contract) + ", got " + to_string(a) + " and " + to_string(b));
   }
   Dims dims;
   for (int64_t d : left_batch) dims.push_back(a.dims[d]);

@@ -242,7 +242,8 @@ void Convert::lower(hlo::Writer& w, const Node& node) const {
 
 std::vector<TensorType> BitcastConvert::infer(Types in) const {
   require_operands(name(), in, 1);
-  const bool is_bool = in[0].dtype == DType::kBool || dtype == DType::kBool;  // one bit in StableHLO
+  const bool is_bool =
+      in[0].dtype == DType::kBool || dtype == DType::kBool;  // one bit in StableHLO
   if (is_bool || byte_size(in[0].dtype) != byte_size(dtype)) {
     fail(name(), std::string("needs types of equal width, got ") + hlo_name(in[0].dtype) + " and " +
                      hlo_name(dtype));

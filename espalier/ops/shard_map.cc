@@ -83,8 +83,9 @@ void ShardMap::lower(hlo::Writer& w, const Node& node) const {
   }
   w.raw(w.indent() + name + (results == 1 ? "" : ":" + std::to_string(results)) +
         " = sdy.manual_computation(" + w.values(node.operands) +
-        ") in_shardings=" + specs_text(in_specs, operand_types, open) + " out_shardings=" +
-        specs_text(out_specs, node.types, open) + " manual_axes={" + manual + "} (" + heads + ") {\n");
+        ") in_shardings=" + specs_text(in_specs, operand_types, open) +
+        " out_shardings=" + specs_text(out_specs, node.types, open) + " manual_axes={" + manual +
+        "} (" + heads + ") {\n");
   w.indent_by(1);
   auto outer = w.manual_axes();
   w.manual_axes().insert(w.manual_axes().end(), axes.begin(), axes.end());

@@ -43,13 +43,27 @@ struct Split {
   std::vector<bool> params;   // which parameters the pullback reads
 };
 
-// Views cost less to make again than to keep.
+// Views cost less to make again than to keep; so do numbers made wider.
 bool is_view(const Node& node) {
+  const auto* convert = node.as<Convert>();
   return node.as<BroadcastInDim>() != nullptr || node.as<Reshape>() != nullptr ||
-         node.as<Shard>() != nullptr || node.as<StopGradient>() != nullptr;
+         node.as<Shard>() != nullptr || node.as<StopGradient>() != nullptr ||
+         (convert != nullptr && byte_size(convert->dtype) > byte_size(node.operands[0].dtype()));
 }
 
-Split split(const Function& body, const std::vector<bool>& active) {
+// Whether a value is a parameter moved or converted, as a weight in the type to compute in.
+bool is_form_of(const Tensor& t, const std::unordered_set<const Node*>& params) {
+  const Node* node = &t.node();
+  while (is_view(*node) || node->as<Convert>() != nullptr || node->as<Transpose>() != nullptr ||
+         node->as<Slice>() != nullptr) {
+    node = &node->operands[0].node();
+  }
+  return params.contains(node);
+}
+
+// `given`: the parameters that the backward pass has at no cost, so that nothing made of one of
+// them alone by moving or converting is saved.
+Split split(const Function& body, const std::vector<bool>& active, const std::vector<bool>& given) {
   Split out;
   out.wrt = indices_of(active);
   out.results = active_results(body, active);
@@ -63,7 +77,11 @@ Split split(const Function& body, const std::vector<bool>& active) {
   std::unordered_set<const Node*> forward;
   for (const auto& node : reachable(out.linear.outputs)) forward.insert(node.get());
   std::unordered_map<const Node*, size_t> params;
-  for (size_t i = 0; i < body.params.size(); ++i) params[&body.params[i].node()] = i;
+  std::unordered_set<const Node*> free_params;
+  for (size_t i = 0; i < body.params.size(); ++i) {
+    params[&body.params[i].node()] = i;
+    if (given[i]) free_params.insert(&body.params[i].node());
+  }
   out.params.assign(body.params.size(), false);
 
   std::unordered_set<Tensor, TensorHash> seen;
@@ -77,7 +95,7 @@ Split split(const Function& body, const std::vector<bool>& active) {
     if (t.node().constant || !seen.insert(t).second) continue;
     if (const auto param = params.find(&t.node()); param != params.end()) {
       out.params[param->second] = true;
-    } else if (forward.contains(&t.node()) && !is_view(t.node())) {
+    } else if (forward.contains(&t.node()) && !is_view(t.node()) && !is_form_of(t, free_params)) {
       out.saved.push_back(t);
     } else {
       for (const Tensor& operand : t.node().operands) pending.push_back(operand);
@@ -103,7 +121,9 @@ void linearize_scan(const Scan& scan_op, const Tensors& operands, std::vector<bo
     }
     if (!grew) break;
   }
-  const Split parts = split(body, active);
+  std::vector<bool> given(body.params.size(), true);  // constants and scanned arrays
+  for (size_t i = 0; i < carries; ++i) given[consts + i] = false;
+  const Split parts = split(body, active, given);
 
   // Forward: also stack the residuals and the carries that the pullback reads.
   auto augmented = std::make_shared<Function>();
@@ -276,7 +296,7 @@ std::vector<std::string> unnamed(const std::vector<std::string>& manual,
 // each gets its share; an operand that is equal along axes gets the sum of its copies' cotangents.
 void linearize_shard_map(const ShardMap& op, const Tensors& operands,
                          const std::vector<bool>& active, LinearNode& out) {
-  const Split parts = split(*op.body, active);
+  const Split parts = split(*op.body, active, std::vector<bool>(active.size(), true));
   const PartitionSpec per_device = {op.axes};
   ShardMap forward = op;
   auto augmented = std::make_shared<Function>();

@@ -187,6 +187,39 @@ TEST(Prune, ScanSavesWhatItsGradientReads) {
   EXPECT_EQ(scans[0]->types.back(), kRows);
 }
 
+// Neither views nor what is made of weights alone is stacked: only the carry that the product
+// reads.
+TEST(Prune, ScanSavesNoFormsOfWhatItHasAnyway) {
+  const Function f =
+      trace({{DType::kF32, {4, 3}}, {DType::kF64, {5, 2, 3}}}, [](const Tensors& in) {
+        const auto body = [&](const Tensors& c, const Tensors& e) {
+          const Tensor w = transpose(convert(e[0], DType::kF32), {1, 0});
+          const Tensor h = matmul(shard(stop_gradient(c[0]) + c[0], {"", ""}), w);
+          return ScanResult{{c[0] + reduce_sum(h)}, {}};
+        };
+        const Tensor value = reduce_sum(scan(body, {in[0]}, {in[1]}).carry[0]);
+        return value_and_grad(value, {in[0], in[1]}).grads;
+      });
+  const auto scans = nodes_of<Scan>(simplify(f));
+  ASSERT_EQ(scans.size(), 2U);
+  EXPECT_EQ(scans[0]->types.size() - scans[0]->as<Scan>()->carries, 1U);
+  EXPECT_EQ(scans[0]->types.back(), (TensorType{DType::kF32, {5, 4, 3}}));
+}
+
+TEST(Prune, ScanSavesTheNarrowerOfAConvertedValue) {
+  const Function f = trace({kVector}, [](const Tensors& in) {
+    const auto body = [&](const Tensors& c, const Tensors&) {
+      const Tensor wide = convert(convert(c[0] * 2.0, DType::kBF16), DType::kF32);
+      return ScanResult{{wide * wide}, {}};
+    };
+    return value_and_grad(reduce_sum(scan(body, {in[0]}, {}, 5).carry[0]), in).grads;
+  });
+  const auto scans = nodes_of<Scan>(simplify(f));
+  ASSERT_EQ(scans.size(), 2U);
+  EXPECT_EQ(scans[0]->types.size() - scans[0]->as<Scan>()->carries, 1U);
+  EXPECT_EQ(scans[0]->types.back(), (TensorType{DType::kBF16, {5, 3}}));
+}
+
 TEST(Prune, ShardMapLosesUnreadResidualsAndOperands) {
   const Mesh mesh({{"a", 2}});
   const Function f = trace({{DType::kF32, {4}}, {DType::kF32, {4}}}, [&](const Tensors& in) {
