@@ -1,5 +1,6 @@
 // The program: one subcommand per file of this folder.
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <exception>
 
 #include "cli/devices.h"
@@ -29,6 +30,11 @@ int run(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     // Help and version are no errors; everything else is bad usage.
+    if (error.get_name() == "RequiredError" && app.get_subcommands().empty() && argc > 1 &&
+        argv[1][0] != '-') {
+      espalier::err().error("unknown subcommand '{}'; see espalier --help", argv[1]);
+      return kBadUsage;
+    }
     return app.exit(error) == 0 ? 0 : kBadUsage;
   } catch (const espalier::Error& error) {
     espalier::err().error("{}", error.what());
@@ -39,6 +45,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A file over the limit of its size is then a failed write, with a message, and no sudden end.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

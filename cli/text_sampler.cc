@@ -2,13 +2,29 @@
 
 namespace espalier {
 
+Result<Sampler::Request> TextSampler::encode(const TextRequest& request) const {
+  Sampler::Request out;
+  try {
+    out.prompt = tokenizer_->encode(request.prompt);
+  } catch (const Error& error) {
+    return Failure{error.code(), std::string("the prompt (sample.prompt or --prompt) cannot be "
+                                             "encoded: ") +
+                                     error.what()};
+  }
+  out.max_tokens = request.max_tokens;
+  out.temperature = request.temperature;
+  out.seed = request.seed;
+  return out;
+}
+
+Status TextSampler::check(const TextRequest& request) const {
+  ESPALIER_ASSIGN(const Sampler::Request tokens, encode(request));
+  return sampler_.check(tokens);
+}
+
 Result<std::string> TextSampler::operator()(std::span<DeviceArray* const> params,
                                             const TextRequest& request) {
-  Sampler::Request tokens;
-  tokens.prompt = tokenizer_->encode(request.prompt);
-  tokens.max_tokens = request.max_tokens;
-  tokens.temperature = request.temperature;
-  tokens.seed = request.seed;
+  ESPALIER_ASSIGN(const Sampler::Request tokens, encode(request));
   ESPALIER_ASSIGN(const std::vector<int32_t> ids, sampler_.generate(params, tokens));
   return tokenizer_->decode(ids);
 }
@@ -37,6 +53,7 @@ Result<SampleText> make_training_sampler(const Session& session) {
   request.prompt = session.config.sample.prompt;
   request.max_tokens = session.config.sample.max_tokens;
   request.temperature = session.config.sample.temperature;
+  ESPALIER_TRY(sampler->check(request));
   const uint64_t seed = session.config.train.seed;
   return SampleText([=](TrainState& state, int64_t step) mutable {
     std::vector<DeviceArray*> params;

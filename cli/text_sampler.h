@@ -23,8 +23,11 @@ class TextSampler {
       : sampler_(std::move(sampler)), tokenizer_(&tokenizer) {}
   // Prompt and continuation as text.
   Result<std::string> operator()(std::span<DeviceArray* const> params, const TextRequest& request);
+  // The failure that the prompt would give.
+  Status check(const TextRequest& request) const;
 
  private:
+  Result<Sampler::Request> encode(const TextRequest& request) const;
   Sampler sampler_;
   const Tokenizer* tokenizer_;  // not owned
 };

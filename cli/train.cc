@@ -39,8 +39,9 @@ void run_train(const Options& options) {
         done.steps, options.recipe, where);
     return;
   }
-  out().info("done: {} steps in {}, loss {:.4f}; everything is in {}", done.steps,
-             format_duration(done.seconds), done.loss, where);
+  const std::string loss = done.loss ? fmt::format(", loss {:.4f}", *done.loss) : "";
+  out().info("done: {} steps in {}{}; everything is in {}", done.steps,
+             format_duration(done.seconds), loss, where);
 }
 
 }  // namespace

@@ -88,8 +88,7 @@ Result<Sampler> Sampler::create(const std::shared_ptr<Runtime>& runtime, const L
   return Sampler(runtime, std::move(program), length, model.vocab_size());
 }
 
-Result<std::vector<int32_t>> Sampler::generate(std::span<DeviceArray* const> params,
-                                               const Request& request) {
+Status Sampler::check(const Request& request) const {
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   if (prompt == 0 || prompt >= max_len_) {
     return Failure{Code::kInvalidArgument,
@@ -105,11 +104,17 @@ Result<std::vector<int32_t>> Sampler::generate(std::span<DeviceArray* const> par
                                                  std::to_string(vocab_)};
     }
   }
+  return {};
+}
+
+Result<std::vector<int32_t>> Sampler::generate(std::span<DeviceArray* const> params,
+                                               const Request& request) {
+  ESPALIER_TRY(check(request));
+  const auto prompt = static_cast<int32_t>(request.prompt.size());
   HostArray tokens(DType::kS32, {1, max_len_});
   std::copy(request.prompt.begin(), request.prompt.end(), tokens.as<int32_t>().begin());
   const int64_t limit = request.max_tokens > 0 ? std::min(request.max_tokens, max_len_) : max_len_;
-  const HostArray lengths =
-      HostArray::from<int32_t>({2}, {static_cast<int32_t>(prompt), static_cast<int32_t>(limit)});
+  const HostArray lengths = HostArray::from<int32_t>({2}, {prompt, static_cast<int32_t>(limit)});
   const HostArray key = HostArray::from<uint32_t>(
       {2}, {static_cast<uint32_t>(request.seed >> 32), static_cast<uint32_t>(request.seed)});
   std::vector<DeviceArray> own;

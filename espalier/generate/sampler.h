@@ -12,8 +12,8 @@
 namespace espalier {
 
 struct SamplerOptions {
-  int64_t top_k = 10;              // draw among the k likeliest tokens; 0: among all
-  std::optional<int32_t> stop_at;  // token that ends a text; it is not part of the result
+  int64_t top_k = 10;                // draw among the k likeliest tokens; 0: among all
+  std::optional<int32_t> stop_at{};  // token that ends a text; it is not part of the result
 };
 
 class Sampler {
@@ -34,6 +34,8 @@ class Sampler {
   // longest sequence, naming both lengths.
   Result<std::vector<int32_t>> generate(std::span<DeviceArray* const> params,
                                         const Request& request);
+  // The failure that generate() would give for its prompt.
+  Status check(const Request& request) const;
   const CompileReport& report() const { return program_.report(); }
 
  private:

@@ -1,6 +1,7 @@
 #include "espalier/runtime/program.h"
 
 #include <chrono>
+#include <cstdlib>
 
 #include "espalier/base/log.h"
 #include "espalier/base/sha256.h"
@@ -20,6 +21,8 @@ std::string cache_key(const Runtime& runtime, std::string_view module, std::stri
   }
   digest.update(runtime.client().plugin().fingerprint());
   for (const Device* device : runtime.devices()) digest.update(device->kind());
+  // The compiler reads options of its own from here.
+  if (const char* flags = std::getenv("XLA_FLAGS"); flags != nullptr) digest.update(flags);
   if (runtime.client().platform_name() == "cpu") digest.update(host_cpu_features());
   return digest.hex();
 }
@@ -146,7 +149,10 @@ Result<std::vector<DeviceArray>> Program::run(std::span<DeviceArray* const> argu
     }
     for (size_t d = 0; d < devices; ++d) frame_->set_argument(d, i, array.shards()[d]);
   }
+  const auto start = std::chrono::steady_clock::now();
   const Status status = executable_->execute(*frame_);
+  execute_seconds_ =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (donated_[i]) *arguments[i] = DeviceArray();
   }

@@ -48,6 +48,8 @@ class Program {
   }
 
   const CompileReport& report() const { return report_; }
+  // What the plugin's own call took in the last run; a plugin may run small programs inside it.
+  double execute_seconds() const { return execute_seconds_; }
   const Executable& executable() const { return executable_->executable(); }
   const std::vector<LayoutPtr>& result_layouts() const { return results_; }
 
@@ -63,6 +65,7 @@ class Program {
   std::vector<LayoutPtr> results_;
   std::vector<bool> donated_;
   CompileReport report_;
+  double execute_seconds_ = 0;
 };
 
 // Prints the function as StableHLO and compiles it, or loads it from the runtime's program cache.

@@ -20,12 +20,15 @@ std::filesystem::path default_program_cache() {
 Result<std::shared_ptr<Runtime>> Runtime::create(RuntimeOptions options) {
   ESPALIER_ASSIGN(std::shared_ptr<Plugin> plugin, Plugin::load(options.plugin));
   const int64_t wanted = options.mesh.size();
-  ClientOptions client_options;
-  // Only the CPU makes devices to order. Its plugin has any name, so its platform is asked.
-  const bool by_name = options.plugin == "cuda" || options.plugin == "tpu";
-  const int64_t made = options.devices > 0 ? options.devices : wanted;
-  if (!by_name) client_options["cpu_device_count"] = made;
-  ESPALIER_ASSIGN(std::shared_ptr<Client> client, Client::create(plugin, client_options));
+  const ClientOptions cpu_options = {
+      {"cpu_device_count", options.devices > 0 ? options.devices : wanted}};
+  // Only the CPU makes devices to order. A plugin by path is asked what it is first.
+  const bool is_cpu = options.plugin == "cpu";
+  ESPALIER_ASSIGN(std::shared_ptr<Client> client,
+                  Client::create(plugin, is_cpu ? cpu_options : ClientOptions()));
+  if (!is_cpu && client->platform_name() == "cpu") {
+    ESPALIER_ASSIGN(client, Client::create(plugin, cpu_options));
+  }
 
   const auto& devices = client->devices();
   const int64_t present =

@@ -89,7 +89,7 @@ void ProgressBar::update(int64_t step, double loss, double tokens_per_second) {
 }
 
 void ProgressBar::log(const StepMetrics& metrics) {
-  if (!options_.terminal || metrics.val_loss) print(format_step(metrics, total_));
+  print(format_step(metrics, total_));
 }
 
 void ProgressBar::print(std::string_view line) {

@@ -33,8 +33,7 @@ class ProgressBar {
   // After each step: redraws the bar, at most ten times a second and once at the end. Nothing in a
   // pipe.
   void update(int64_t step, double loss, double tokens_per_second);
-  // At a logged step: a plain line of its numbers; on a terminal only where there is a val_loss,
-  // since the bar shows the rest.
+  // At a logged step: a line of its numbers, above the bar.
   void log(const StepMetrics& metrics);
   // A line of the caller's (without its newline), above the bar.
   void print(std::string_view line);

@@ -116,6 +116,8 @@ Result<RunFolder> RunFolder::lock(const fs::path& path) {
   return folder;
 }
 
+Status RunFolder::check_new(const fs::path& path) { return check_empty(path); }
+
 Result<RunFolder> RunFolder::create(const fs::path& path) {
   ESPALIER_TRY(check_empty(path));
   ESPALIER_TRY(make_folders(path));

@@ -33,6 +33,8 @@ class RunFolder {
   // Makes a new run's folder, which must not exist or be empty. kAlreadyExists when a run or other
   // files are there; kFailedPrecondition when another process trains there now.
   static Result<RunFolder> create(const std::filesystem::path& path);
+  // Whether create() would find the place free; makes and locks nothing.
+  static Status check_new(const std::filesystem::path& path);
   // Takes up an existing run. kNotFound when the folder has no config.toml; kFailedPrecondition as
   // above.
   static Result<RunFolder> resume(const std::filesystem::path& path);

@@ -62,7 +62,9 @@ Result<Progress> progress_from(const nlohmann::json& json, const std::filesystem
     p.step = json.at("step");
     const auto& loader = json.at("loader");
     p.loader = {loader.at("seed"), loader.at("epoch"), loader.at("index")};
-    p.loss_sum = json.at("loss_window").at("sum");
+    const auto& sum = json.at("loss_window").at("sum");
+    // JSON has no NaN, which is written as null.
+    p.loss_sum = sum.is_null() ? std::nan("") : sum.get<double>();
     p.loss_count = json.at("loss_window").at("count");
     if (json.contains("best_val_loss")) p.best_val_loss = json.at("best_val_loss").get<double>();
     return p;
@@ -78,8 +80,14 @@ class Run {
 
   Result<TrainSummary> operator()() {
     ESPALIER_TRY(prepare());
-    ESPALIER_TRY(open_folder());
+    // A run that goes on is held from here; a new one is made once all has been found right.
+    if (request_.resume) {
+      ESPALIER_TRY(open_folder());
+    } else {
+      ESPALIER_TRY(RunFolder::check_new(request_.run));
+    }
     ESPALIER_TRY(build());
+    if (!request_.resume) ESPALIER_TRY(open_folder());
     ESPALIER_TRY(start_state());
     return loop();
   }
@@ -119,6 +127,11 @@ class Run {
     ESPALIER_ASSIGN(RunFolder folder, request_.resume ? RunFolder::resume(request_.run)
                                                       : RunFolder::create(request_.run));
     folder_ = std::make_unique<RunFolder>(std::move(folder));
+    return {};
+  }
+
+  // What generation reads of a run.
+  Status write_config() {
     ESPALIER_TRY(folder_->write_config(to_toml(config_)));
     ESPALIER_ASSIGN(const std::string tokenizer, tokenizer_->serialize());
     return write_file(folder_->path() / "tokenizer.txt", tokenizer);
@@ -189,7 +202,10 @@ class Run {
     if (state_.empty()) {
       ESPALIER_ASSIGN(state_, make_state(runtime_, *model_, *layout_, config_.train.seed));
     }
-    ESPALIER_TRY(folder_->truncate_samples(progress_.step));
+    // Only now, so that a resume that does not fit its checkpoint changes nothing.
+    ESPALIER_TRY(write_config());
+    // The text of step 0 is written again where the run starts there.
+    ESPALIER_TRY(folder_->truncate_samples(progress_.step == 0 ? -1 : progress_.step));
     ESPALIER_ASSIGN(MetricsWriter metrics,
                     MetricsWriter::resume(folder_->metrics(), progress_.step));
     earlier_seconds_ = metrics.resumed_seconds();
@@ -226,7 +242,7 @@ class Run {
     const bool stopped = progress_.step < steps_;
     if (stopped && saved_step_ != progress_.step) ESPALIER_TRY(save_checkpoint());
     bar.clear();
-    if (has_lines_) draw_plot();
+    if (last_loss_) draw_plot();
     TrainSummary summary;
     summary.steps = progress_.step;
     summary.signal = stopped ? signal.received() : 0;
@@ -273,7 +289,6 @@ class Run {
     progress_.loss_sum = 0;
     progress_.loss_count = 0;
     last_loss_ = m.loss;
-    has_lines_ = true;
     ESPALIER_TRY(metrics_->write(m));
     bar_->log(m);
     if (board_ != nullptr) {
@@ -326,7 +341,8 @@ class Run {
     CommitOptions options;
     options.keep = static_cast<int>(config_.train.keep_checkpoints);
     const bool evaluated = val_loss_ && val_loss_->first == progress_.step;
-    if (evaluated && (!progress_.best_val_loss || val_loss_->second < *progress_.best_val_loss)) {
+    if (evaluated && std::isfinite(val_loss_->second) &&
+        (!progress_.best_val_loss || val_loss_->second < *progress_.best_val_loss)) {
       options.best = true;
       progress_.best_val_loss = val_loss_->second;
     }
@@ -377,14 +393,14 @@ class Run {
   Progress progress_;
   std::deque<DeviceArray> in_flight_;  // reports of steps not yet read
   StepReport last_report_;
-  double last_loss_ = 0;
+  std::optional<double> last_loss_;                     // of the last line
   std::optional<std::pair<int64_t, double>> val_loss_;  // step and value of the last evaluation
   int64_t saved_step_ = -1;
   double earlier_seconds_ = 0, started_ = 0;
   double window_started_ = 0, window_paused_ = 0;
   int64_t window_steps_ = 0;
   double plotted_ = 0;
-  bool plot_failed_ = false, has_lines_ = false;
+  bool plot_failed_ = false;
 };
 
 }  // namespace

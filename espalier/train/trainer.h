@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "espalier/text/tokenizer.h"
@@ -34,10 +35,10 @@ struct TrainRequest {
 };
 
 struct TrainSummary {
-  int64_t steps = 0;   // done in all
-  int signal = 0;      // that ended the run early, or 0
-  double loss = 0;     // of the last log line
-  double seconds = 0;  // over all sessions
+  int64_t steps = 0;           // done in all
+  int signal = 0;              // that ended the run early, or 0
+  std::optional<double> loss;  // of this session's last log line
+  double seconds = 0;          // over all sessions
 };
 
 // Runs a recipe to its end, or until SIGINT or SIGTERM, after which the running step is finished

@@ -19,10 +19,7 @@ int main() {
         const ValueAndGrad vg = value_and_grad(mean(y * y, {0, 1}), {in[0]});
         return Tensors{vg.value, vg.grads[0]};
       });
-  ModuleOptions options;
-  options.in_specs.resize(function.params.size());
-  options.out_specs.resize(function.results.size());
-  std::printf("%s\n", to_stablehlo(function, options).c_str());
+  std::printf("%s\n", to_stablehlo(function, {}).c_str());
 
   const auto runtime = Runtime::create({});
   if (!runtime) {

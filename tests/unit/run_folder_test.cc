@@ -25,6 +25,8 @@ class RunFolderTest : public testing::Test {
 };
 
 TEST_F(RunFolderTest, ANewRunNeedsAnEmptyPlace) {
+  EXPECT_TRUE(RunFolder::check_new(path_).ok());
+  EXPECT_FALSE(fs::exists(base_));
   {
     auto folder = RunFolder::create(path_);
     ASSERT_TRUE(folder.ok()) << folder.failure().message;
@@ -38,6 +40,7 @@ TEST_F(RunFolderTest, ANewRunNeedsAnEmptyPlace) {
     EXPECT_EQ(read_file(folder->config()).value_or_throw(), "[data]\n");
   }
   expect_failure(RunFolder::create(path_), Code::kAlreadyExists, "--resume");
+  EXPECT_EQ(RunFolder::check_new(path_).failure().code, Code::kAlreadyExists);
   expect_failure(RunFolder::create(path_), Code::kAlreadyExists, "another --run DIR");
   // A folder or file of somebody else's.
   expect_failure(RunFolder::create(base_), Code::kAlreadyExists, "'deep' is in it");

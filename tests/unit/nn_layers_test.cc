@@ -1,0 +1,219 @@
+// Layers on the oracle in float64: values against plain loops, gradients against differences.
+#include "espalier/nn/layers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "espalier/nn/stack.h"
+#include "espalier/ops/op_list.h"
+#include "espalier/random/random.h"
+#include "espalier/transform/grad.h"
+#include "tests/support/compare.h"
+#include "tests/support/derivatives.h"
+#include "tests/support/op_cases.h"
+#include "tests/support/oracle.h"
+
+namespace espalier::test {
+namespace {
+
+using Build = std::function<Tensors(const Tensors&)>;
+constexpr int64_t kB = 2, kT = 4, kD = 3, kH = 2, kK = 3, kV = 5;
+const TensorType kRows{DType::kF64, {kB, kT, kD}}, kWidth{DType::kF64, {kD}};
+const TensorType kHeads{DType::kF64, {kB, kT, kH, kK}};
+const TensorType kWeight{DType::kF64, {kD, kV}}, kBias{DType::kF64, {kV}};
+
+HostArray value_of(const std::vector<TensorType>& types, const Build& build,
+                   const std::vector<HostArray>& arguments) {
+  return evaluate(trace(types, build), arguments)[0];
+}
+
+TEST(LayerNorm, Value) {
+  const auto in = random_arrays({kRows, kWidth, kWidth}, -1, 1, "norm");
+  const HostArray got = value_of(
+      {kRows, kWidth, kWidth},
+      [](const Tensors& t) { return Tensors{layer_norm(t[0], t[1], t[2], 1e-3)}; }, in);
+  HostArray want(DType::kF64, kRows.dims);
+  for (size_t row = 0; row < kB * kT; ++row) {
+    const auto x = in[0].as<double>().subspan(row * kD, kD);
+    double mean = 0, variance = 0;
+    for (const double v : x) mean += v / kD;
+    for (const double v : x) variance += (v - mean) * (v - mean) / kD;
+    for (size_t i = 0; i < kD; ++i) {
+      want.as<double>()[row * kD + i] =
+          (x[i] - mean) / std::sqrt(variance + 1e-3) * in[1].as<double>()[i] +
+          in[2].as<double>()[i];
+    }
+  }
+  EXPECT_TRUE(close_to(got, want, 1e-12));
+}
+
+TEST(LayerNorm, Gradient) {
+  expect_gradient({kRows, kWidth, kWidth},
+                  [](const Tensors& t) { return Tensors{layer_norm(t[0], t[1], t[2], 1e-3)}; });
+}
+
+TEST(CausalAttention, Value) {
+  const auto in = random_arrays({kHeads, kHeads, kHeads}, -1, 1, "attention");
+  const HostArray got = value_of(
+      {kHeads, kHeads, kHeads},
+      [](const Tensors& t) { return Tensors{causal_attention(t[0], t[1], t[2])}; }, in);
+  HostArray want(DType::kF64, kHeads.dims);
+  const auto at = [](size_t b, size_t t, size_t h, size_t k) {
+    return ((b * kT + t) * kH + h) * kK + k;
+  };
+  const auto q = in[0].as<double>(), k = in[1].as<double>(), v = in[2].as<double>();
+  for (size_t b = 0; b < kB; ++b) {
+    for (size_t h = 0; h < kH; ++h) {
+      for (size_t t = 0; t < kT; ++t) {
+        std::vector<double> weight(t + 1);  // positions after t are not seen
+        double sum = 0;
+        for (size_t s = 0; s <= t; ++s) {
+          double score = 0;
+          for (size_t i = 0; i < kK; ++i) score += q[at(b, t, h, i)] * k[at(b, s, h, i)];
+          sum += weight[s] = std::exp(score / std::sqrt(static_cast<double>(kK)));
+        }
+        for (size_t i = 0; i < kK; ++i) {
+          double& o = want.as<double>()[at(b, t, h, i)];
+          for (size_t s = 0; s <= t; ++s) o += weight[s] / sum * v[at(b, s, h, i)];
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(close_to(got, want, 1e-12));
+}
+
+TEST(CausalAttention, Gradient) {
+  expect_gradient({kHeads, kHeads, kHeads},
+                  [](const Tensors& t) { return Tensors{causal_attention(t[0], t[1], t[2])}; });
+}
+
+TEST(CausalAttention, ShapesMustAgree) {
+  try {
+    trace({kHeads, kRows},
+          [](const Tensors& t) { return Tensors{causal_attention(t[0], t[0], t[1])}; });
+    ADD_FAILURE() << "taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("causal_attention"), std::string::npos);
+  }
+}
+
+Tensor targets() { return constant(HostArray::from<int32_t>({kB, kT}, {0, 4, 2, 2, 1, 3, 4, 0})); }
+
+Build cross_entropy(int64_t chunks, bool bias) {
+  return [=](const Tensors& t) {
+    return Tensors{linear_cross_entropy(t[0], t[1], bias ? t[2] : Tensor(), targets(), chunks)};
+  };
+}
+
+TEST(LinearCrossEntropy, Value) {
+  const std::vector<TensorType> types = {kRows, kWeight, kBias};
+  const auto in = random_arrays(types, -1, 1, "loss");
+  const auto x = in[0].as<double>(), w = in[1].as<double>(), b = in[2].as<double>();
+  const std::vector<size_t> target = {0, 4, 2, 2, 1, 3, 4, 0};
+  double loss = 0;
+  for (size_t row = 0; row < kB * kT; ++row) {
+    std::vector<double> logits(b.begin(), b.end());
+    double sum = 0;
+    for (size_t v = 0; v < kV; ++v) {
+      for (size_t d = 0; d < kD; ++d) logits[v] += x[row * kD + d] * w[d * kV + v];
+      sum += std::exp(logits[v]);
+    }
+    loss += (std::log(sum) - logits[target[row]]) / (kB * kT);
+  }
+  for (const int64_t chunks : {1, 2, 4}) {
+    EXPECT_NEAR(value_of(types, cross_entropy(chunks, true), in).as<double>()[0], loss, 1e-12);
+  }
+}
+
+TEST(LinearCrossEntropy, Gradient) {
+  for (const int64_t chunks : {1, 2, 4}) {
+    expect_gradient({kRows, kWeight, kBias}, cross_entropy(chunks, true));
+    expect_gradient({kRows, kWeight}, cross_entropy(chunks, false));
+  }
+}
+
+// Chunks keep the logits of one part at a time: a loss with huge logits stays finite.
+TEST(LinearCrossEntropy, LargeLogits) {
+  const std::vector<TensorType> types = {kRows, kWeight, kBias};
+  const double loss =
+      value_of(types, cross_entropy(2, true), random_arrays(types, 1e3, 2e3, "large"))
+          .as<double>()[0];
+  EXPECT_TRUE(std::isfinite(loss));
+}
+
+TEST(LinearCrossEntropy, ChunksMustDivide) {
+  try {
+    trace({kRows, kWeight, kBias}, cross_entropy(3, true));
+    ADD_FAILURE() << "taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("chunks that divide T"), std::string::npos);
+  }
+}
+
+TEST(LossChunks, AreTheFewestThatFit) {
+  EXPECT_EQ(loss_chunks(8, 256, 1000, 1), 1);
+  // 256 rows of 256 tokens and 50257 ids: 13.2 GB, of which 256 MiB may be there at once.
+  EXPECT_EQ(loss_chunks(256, 256, 50257, 1), 64);
+  EXPECT_EQ(loss_chunks(256, 256, 50257, 8), 8);
+  EXPECT_EQ(loss_chunks(1 << 20, 6, 50257, 1), 6);
+  EXPECT_EQ(loss_chunks(2, 6, 14'000'000, 1), 3);  // 672 MB: of 1, 2, 3 and 6 parts, three fit
+}
+
+TEST(Relu, ValueAndGradientWithZeroAtZero) {
+  const TensorType type{DType::kF64, {4}};
+  const Function function = trace({type}, [](const Tensors& in) {
+    const ValueAndGrad vg = value_and_grad(reduce_sum(relu(in[0])), in, {relu(in[0])});
+    return Tensors{vg.aux[0], vg.grads[0]};
+  });
+  const auto out = evaluate(function, {HostArray::from<double>({4}, {-1, 0, 0.5, 2})});
+  EXPECT_TRUE(close_to(out[0], HostArray::from<double>({4}, {0, 0, 0.5, 2}), 0));
+  EXPECT_TRUE(close_to(out[1], HostArray::from<double>({4}, {0, 0, 1, 1}), 0));
+}
+
+// A block that shows its masks: x, then two dropouts after a scale of its own.
+struct Block {
+  Param scale;
+  explicit Block(Init in) : scale(in.param("scale", {1}, ones_init(), {""})) {}
+  Tensor operator()(const Tensor& x, const Ctx& cx) const {
+    const Tensor y = cx.dropout(x, 0.25) * broadcast_to(cx[scale], x.dims());
+    return cx.dropout(y, 0.25);
+  }
+};
+
+std::vector<HostArray> masks(Layers how, int64_t layers, uint64_t seed, bool training) {
+  ParamSpecs specs;
+  const Stack<Block> stack(Init(specs) / "blocks", how, layers);
+  const TensorType type{DType::kF32, {16, 64}};
+  const Function function = trace({type}, [&](const Tensors& in) {
+    Tensors arrays;
+    for (const ParamSpec& spec : specs) arrays.push_back(full({DType::kF32, spec.array_dims()}, 1));
+    const Ctx cx(specs, arrays);
+    return Tensors{stack(in[0], training ? cx.training(random::key(seed)) : cx)};
+  });
+  HostArray ones(DType::kF32, type.dims);
+  for (float& x : ones.as<float>()) x = 1;
+  return evaluate(function, {ones});
+}
+
+TEST(Dropout, MasksAreThoseOfTheOtherWayOfRepeating) {
+  const auto scan = masks(Layers::kScan, 2, 5, true)[0],
+             unroll = masks(Layers::kUnroll, 2, 5, true)[0];
+  EXPECT_TRUE(close_to(scan, unroll, 0));
+  EXPECT_FALSE(close_to(scan, masks(Layers::kScan, 2, 6, true)[0], 0));
+  // Four draws of their own: 0.75^4 of the elements are left, scaled to keep the mean.
+  double kept = 0, sum = 0;
+  for (const float x : scan.as<float>()) {
+    kept += x != 0;
+    sum += x;
+  }
+  EXPECT_NEAR(kept / 1024, std::pow(0.75, 4), 0.05);
+  EXPECT_NEAR(sum / 1024, 1, 0.16);
+}
+
+TEST(Dropout, NoneOutsideOfTraining) {
+  for (const float x : masks(Layers::kScan, 2, 5, false)[0].as<float>()) EXPECT_EQ(x, 1);
+}
+
+}  // namespace
+}  // namespace espalier::test

@@ -1,0 +1,130 @@
+// RunConfig: a recipe written and read again is the same, defaults, and rules for a mesh.
+#include "espalier/train/config.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/data_testing.h"
+
+namespace espalier {
+namespace {
+
+class TrainConfigTest : public testing::Test {
+ protected:
+  Result<RunConfig> load(const std::string& toml, const std::vector<std::string>& set = {}) {
+    return load_run_config(folder_.write("recipe.toml", toml), set);
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainConfigTest, AnEmptyRecipeIsTheDefaults) {
+  const RunConfig config = load("").value_or_throw();
+  EXPECT_EQ(to_toml(config), to_toml(RunConfig()));
+  EXPECT_EQ(config.train.steps, 0);
+  EXPECT_EQ(config.minigpt.embed_dim, 256);
+  EXPECT_EQ(config.make_mesh().size(), 1);
+}
+
+TEST_F(TrainConfigTest, WhatIsWrittenReadsTheSame) {
+  const std::string defaults = to_toml(RunConfig());
+  EXPECT_EQ(to_toml(load(defaults).value_or_throw()), defaults);
+
+  RunConfig config = load(R"(
+[model]
+name = "minigpt"
+vocab_size = 211
+dropout = 0.25
+layers = "unroll"
+[data]
+source = "text"
+path = "a \"quoted\" path\n"
+seed = 9
+[mesh]
+axes = {dp = 2, tp = 4}
+[sharding.rules]
+batch = "dp"
+mlp = ["tp", "dp"]
+embed = []
+[sharding.params]
+"*.l1.kernel" = ["", "tp"]
+"out.*" = [["dp", "tp"], ""]
+[optimizer]
+name = "muon"
+learning_rate = 0.1
+momentum = 0.9
+[train]
+steps = 3
+accumulate = 4
+[sample]
+every = 0
+temperature = 0.7
+)")
+                         .value_or_throw();
+  const std::string text = to_toml(config);
+  const RunConfig again = load(text).value_or_throw();
+  EXPECT_EQ(to_toml(again), text);
+  EXPECT_NE(text, defaults);
+  EXPECT_EQ(again.minigpt.vocab_size, 211);
+  EXPECT_EQ(again.data.path, "a \"quoted\" path\n");
+  EXPECT_EQ(again.mesh.axes, (NamedInts{{"dp", 2}, {"tp", 4}}));
+  EXPECT_EQ(again.sharding.params, config.sharding.params);
+  EXPECT_EQ(again.optimizer.learning_rate, 0.1);
+  EXPECT_EQ(again.optimizer.momentum, 0.9);
+  EXPECT_EQ(again.optimizer.nesterov, std::nullopt);
+  EXPECT_EQ(again.sample.every, 0);
+}
+
+TEST_F(TrainConfigTest, TheRecipesOfTheRepositoryRead) {
+  for (const char* name : {"default.toml", "minigpt-tinystories.toml"}) {
+    const auto config =
+        load_run_config(std::filesystem::path(ESPALIER_SOURCE_DIR) / "recipes" / name, {});
+    EXPECT_TRUE(config.ok()) << config.failure().message;
+  }
+}
+
+TEST_F(TrainConfigTest, DefaultRulesForAxesThatAMeshLacksAreDropped) {
+  const auto rules = [&](const std::string& toml) {
+    return load(toml).value_or_throw().make_rules().axes;
+  };
+  using Axes = std::map<std::string, std::vector<std::string>>;
+  EXPECT_EQ(rules(""), Axes{});
+  EXPECT_EQ(rules("[mesh]\naxes = {batch = 8}\n"), (Axes{{"batch", {"batch"}}}));
+  EXPECT_EQ(
+      rules("[mesh]\naxes = {batch = 4, model = 2}\n"),
+      (Axes{{"batch", {"batch"}}, {"heads", {"model"}}, {"mlp", {"model"}}, {"vocab", {"model"}}}));
+  // A rule of the recipe's own stays, so that a misspelt axis is found.
+  EXPECT_EQ(rules("[mesh]\naxes = {batch = 8}\n[sharding.rules]\nmlp = \"modle\"\n"),
+            (Axes{{"mlp", {"modle"}}}));
+}
+
+TEST_F(TrainConfigTest, Overrides) {
+  const RunConfig config =
+      load("[train]\nsteps = 3\n", {"train.steps=5", "mesh.axes={batch = 2}", "sample.prompt=Hi"})
+          .value_or_throw();
+  EXPECT_EQ(config.train.steps, 5);
+  EXPECT_EQ(config.make_mesh().size(), 2);
+  EXPECT_EQ(config.sample.prompt, "Hi");
+}
+
+TEST_F(TrainConfigTest, Failures) {
+  expect_failure(load("[data]\nseq_len = 512\n"), Code::kInvalidArgument,
+                 {"data.seq_len = 512", "model.maxlen = 256"});
+  expect_failure(load("[model]\nname = \"gpt5\"\n"), Code::kInvalidArgument,
+                 {"recipe.toml:2", "model.name", "minigpt"});
+  expect_failure(load("[train]\ndtype = \"float16\"\n"), Code::kInvalidArgument,
+                 {"train.dtype", "float32"});
+  expect_failure(load("[mesh]\naxes = {batch = 0}\n"), Code::kInvalidArgument,
+                 {"mesh.axes", "at least 1"});
+  expect_failure(load("[train]\nstpes = 5\n"), Code::kInvalidArgument,
+                 {"recipe.toml:2", "stpes", "steps"});
+  expect_failure(load_run_config(folder_ / "none.toml", {}), Code::kNotFound, {"none.toml"});
+}
+
+TEST_F(TrainConfigTest, TheTokenizersVocabularyWhereTheRecipeGivesNone) {
+  RunConfig config;
+  EXPECT_EQ(make_model(config, 77)->vocab_size(), 77);
+  config.minigpt.vocab_size = 80;
+  EXPECT_EQ(make_model(config, 77)->vocab_size(), 80);
+}
+
+}  // namespace
+}  // namespace espalier
