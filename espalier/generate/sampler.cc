@@ -43,9 +43,7 @@ Result<Sampler> Sampler::create(const std::shared_ptr<Runtime>& runtime, const L
     spec.arguments.push_back({name, layout});
     types.push_back(layout->type);
   };
-  const auto replicated = [](TensorType type) {
-    return std::make_shared<const ArrayLayout>(ArrayLayout{std::move(type), {}});
-  };
+  const auto replicated = [](TensorType type) { return make_layout(std::move(type)); };
   for (size_t i = 0; i < params.size(); ++i) argument(model.params()[i].name, params[i]);
   argument("tokens", replicated({DType::kS32, {1, length}}));
   argument("lengths", replicated({DType::kS32, {2}}));  // of the prompt and of the whole text

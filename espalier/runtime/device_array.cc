@@ -50,6 +50,10 @@ std::map<Dims, std::vector<size_t>> devices_by_piece(const Mesh& mesh, const Arr
 
 }  // namespace
 
+LayoutPtr make_layout(TensorType type, PartitionSpec spec) {
+  return std::make_shared<const ArrayLayout>(ArrayLayout{std::move(type), std::move(spec)});
+}
+
 std::string to_string(const ArrayLayout& layout) {
   return to_string(layout.type) + " split " + to_string(layout.spec);
 }
@@ -57,7 +61,7 @@ std::string to_string(const ArrayLayout& layout) {
 Result<DeviceArray> DeviceArray::from_host(const std::shared_ptr<Runtime>& runtime,
                                            const HostArray& host, const PartitionSpec& spec,
                                            std::shared_ptr<const void> lease) {
-  auto layout = std::make_shared<const ArrayLayout>(ArrayLayout{{host.dtype(), host.dims()}, spec});
+  LayoutPtr layout = make_layout({host.dtype(), host.dims()}, spec);
   if (lease == nullptr) lease = std::make_shared<HostArray>(host);
   const size_t element = byte_size(host.dtype());
   std::map<Dims, std::pair<const std::byte*, std::shared_ptr<const void>>> packed;

@@ -18,6 +18,7 @@ struct ArrayLayout {
   bool operator==(const ArrayLayout&) const = default;
 };
 using LayoutPtr = std::shared_ptr<const ArrayLayout>;
+LayoutPtr make_layout(TensorType type, PartitionSpec spec = {});
 std::string to_string(const ArrayLayout& layout);  // "f32[8, 4] split [[batch], []]"
 
 // Move-only: its buffers are owned. Moved-from and donated arrays are empty. Reading from several

@@ -113,8 +113,8 @@ Result<Program> compile(const std::shared_ptr<Runtime>& runtime, ProgramSpec spe
       std::make_unique<ExecuteFrame>(program.executable_->make_frame(spec.arguments.size()));
   program.arguments_ = std::move(spec.arguments);
   for (size_t i = 0; i < spec.results.size(); ++i) {
-    program.results_.push_back(std::make_shared<const ArrayLayout>(
-        ArrayLayout{spec.function.results[i].type(), std::move(spec.results[i])}));
+    program.results_.push_back(
+        make_layout(spec.function.results[i].type(), std::move(spec.results[i])));
   }
   for (size_t i = 0; i < program.arguments_.size(); ++i) {
     const bool donated = i < spec.donated.size() && spec.donated[i].has_value();

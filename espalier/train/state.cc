@@ -23,7 +23,7 @@ StateLayout::StateLayout(const LanguageModel& model, const Optimizer& optimizer,
     : params_(layout_params(model.params(), rules, mesh)) {
   const auto add = [&](const std::string& name, const TensorType& type, const PartitionSpec& spec,
                        StoredArray stored) {
-    arrays_.push_back({name, std::make_shared<const ArrayLayout>(ArrayLayout{type, spec})});
+    arrays_.push_back({name, make_layout(type, spec)});
     stored_.push_back(std::move(stored));
   };
   for (size_t i = 0; i < params_.size(); ++i) {
@@ -75,8 +75,7 @@ Result<std::vector<DeviceArray>> load_params(const std::shared_ptr<Runtime>& run
   const std::vector<ParamLayout> layouts = layout_params(model.params(), rules, runtime->mesh());
   std::vector<DeviceArray> out;
   for (size_t i = 0; i < layouts.size(); ++i) {
-    auto layout =
-        std::make_shared<const ArrayLayout>(ArrayLayout{layouts[i].type, layouts[i].spec});
+    auto layout = make_layout(layouts[i].type, layouts[i].spec);
     ESPALIER_ASSIGN(DeviceArray array, load_array(reader, stored_param(model.params()[i]), runtime,
                                                   std::move(layout)));
     out.push_back(std::move(array));

@@ -14,11 +14,9 @@ namespace {
 LayoutPtr token_layout(const ShardingRules& rules, const Mesh& mesh, Dims dims) {
   LogicalAxes axes = {"batch", "seq"};
   if (dims.size() == 3) axes.insert(axes.begin(), "accumulate");
-  // Apart, since g++ 12 frees the dims twice where an initializer after them throws.
-  PartitionSpec split = rules.resolve(axes, mesh);
-  ArrayLayout layout{{DType::kS32, std::move(dims)}, std::move(split)};
-  shard_dims(mesh, layout.spec, layout.type.dims, "a batch (data.batch_size rows of data.seq_len)");
-  return std::make_shared<const ArrayLayout>(std::move(layout));
+  PartitionSpec spec = rules.resolve(axes, mesh);
+  shard_dims(mesh, spec, dims, "a batch (data.batch_size rows of data.seq_len)");
+  return make_layout({DType::kS32, std::move(dims)}, std::move(spec));
 }
 
 Result<std::vector<DeviceArray>> put_batch(const std::shared_ptr<Runtime>& runtime,

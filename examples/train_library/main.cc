@@ -47,8 +47,7 @@ int main() {
   std::vector<TensorType> types;
   const auto argument = [&](const std::string& name, const TensorType& type, PartitionSpec spec) {
     types.push_back(type);
-    step.arguments.push_back(
-        {name, std::make_shared<const ArrayLayout>(ArrayLayout{type, std::move(spec)})});
+    step.arguments.push_back({name, make_layout(type, std::move(spec))});
   };
   for (size_t i = 0; i < specs.size(); ++i) {
     argument(specs[i].name, layouts[i].type, layouts[i].spec);

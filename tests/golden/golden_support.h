@@ -66,8 +66,7 @@ class Compiled {
     in_.resize(function.params.size());
     for (size_t i = 0; i < in_.size(); ++i) {
       spec.arguments.push_back(
-          {"argument " + std::to_string(i),
-           std::make_shared<const ArrayLayout>(ArrayLayout{function.params[i].type(), in_[i]})});
+          {"argument " + std::to_string(i), make_layout(function.params[i].type(), in_[i])});
     }
     out.resize(function.results.size());
     spec.results = std::move(out);
