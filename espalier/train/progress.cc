@@ -88,9 +88,7 @@ void ProgressBar::update(int64_t step, double loss, double tokens_per_second) {
   }
 }
 
-void ProgressBar::log(const StepMetrics& metrics) {
-  print(format_step(metrics, total_));
-}
+void ProgressBar::log(const StepMetrics& metrics) { print(format_step(metrics, total_)); }
 
 void ProgressBar::print(std::string_view line) {
   const bool shown = shown_;

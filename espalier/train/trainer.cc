@@ -1,7 +1,6 @@
 #include "espalier/train/trainer.h"
 
 #include <chrono>
-#include <cmath>
 #include <deque>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +12,7 @@
 #include "espalier/train/plot.h"
 #include "espalier/train/progress.h"
 #include "espalier/train/run_folder.h"
+#include "espalier/train/run_position.h"
 #include "espalier/train/step.h"
 #include "espalier/train/stop_signal.h"
 #include "espalier/train/tensorboard.h"
@@ -30,48 +30,11 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Numbers that continue across sessions.
-struct Progress {
-  int64_t step = 0;  // steps done
-  LoaderState loader;
-  double loss_sum = 0;  // since the last line
-  int64_t loss_count = 0;
-  std::optional<double> best_val_loss;
-};
-
 // Tokens can be parts of a character: what is no UTF-8 becomes U+FFFD, as JSON's writer does it.
 std::string replace_invalid_utf8(const std::string& text) {
   const std::string quoted =
       nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return nlohmann::json::parse(quoted).get<std::string>();
-}
-
-nlohmann::json to_json(const Progress& p, const RunConfig& config) {
-  nlohmann::json out = {
-      {"step", p.step},
-      {"loader", {{"seed", p.loader.seed}, {"epoch", p.loader.epoch}, {"index", p.loader.index}}},
-      {"loss_window", {{"sum", p.loss_sum}, {"count", p.loss_count}}},
-      {"config", to_toml(config)}};
-  if (p.best_val_loss) out["best_val_loss"] = *p.best_val_loss;
-  return out;
-}
-
-Result<Progress> progress_from(const nlohmann::json& json, const std::filesystem::path& folder) {
-  try {
-    Progress p;
-    p.step = json.at("step");
-    const auto& loader = json.at("loader");
-    p.loader = {loader.at("seed"), loader.at("epoch"), loader.at("index")};
-    const auto& sum = json.at("loss_window").at("sum");
-    // JSON has no NaN, which is written as null.
-    p.loss_sum = sum.is_null() ? std::nan("") : sum.get<double>();
-    p.loss_count = json.at("loss_window").at("count");
-    if (json.contains("best_val_loss")) p.best_val_loss = json.at("best_val_loss").get<double>();
-    return p;
-  } catch (const nlohmann::json::exception& error) {
-    return Failure{Code::kDataLoss, "'" + (folder / "metadata.json").string() +
-                                        "' is not a training checkpoint's: " + error.what()};
-  }
 }
 
 class Run {
@@ -185,14 +148,14 @@ class Run {
   }
 
   Status start_state() {
-    progress_.loader.seed = config_.data.seed;
+    position_.loader.seed = config_.data.seed;
     if (request_.resume) {
       Result<CheckpointReader> reader = CheckpointReader::open(folder_->checkpoints(), "latest");
       if (reader.ok()) {
         for (const std::string& warning : reader->warnings()) err().warn("{}", warning);
-        ESPALIER_ASSIGN(progress_, progress_from(reader->metadata(), reader->folder()));
+        ESPALIER_ASSIGN(position_, position_from_json(reader->metadata(), reader->folder()));
         ESPALIER_ASSIGN(state_, load_state(runtime_, *layout_, *reader));
-        out().info("resumed after step {}", progress_.step);
+        out().info("resumed after step {}", position_.step);
       } else if (reader.failure().code == Code::kNotFound) {
         out().info("no checkpoint yet in '{}': starting anew", folder_->path().string());
       } else {
@@ -205,46 +168,46 @@ class Run {
     // Only now, so that a resume that does not fit its checkpoint changes nothing.
     ESPALIER_TRY(write_config());
     // The text of step 0 is written again where the run starts there.
-    ESPALIER_TRY(folder_->truncate_samples(progress_.step == 0 ? -1 : progress_.step));
+    ESPALIER_TRY(folder_->truncate_samples(position_.step == 0 ? -1 : position_.step));
     ESPALIER_ASSIGN(MetricsWriter metrics,
-                    MetricsWriter::resume(folder_->metrics(), progress_.step));
+                    MetricsWriter::resume(folder_->metrics(), position_.step));
     earlier_seconds_ = metrics.resumed_seconds();
     metrics_ = std::make_unique<MetricsWriter>(std::move(metrics));
     if (config_.logging.tensorboard) {
-      const auto resumed = request_.resume ? std::optional(progress_.step) : std::nullopt;
+      const auto resumed = request_.resume ? std::optional(position_.step) : std::nullopt;
       ESPALIER_ASSIGN(TensorBoardWriter board, TensorBoardWriter::open(folder_->path(), resumed));
       board_ = std::make_unique<TensorBoardWriter>(std::move(board));
     }
-    ESPALIER_ASSIGN(loader_, Loader::start(dataset_->train(), loader_options_, progress_.loader));
+    ESPALIER_ASSIGN(loader_, Loader::start(dataset_->train(), loader_options_, position_.loader));
     return {};
   }
 
   Result<TrainSummary> loop() {
-    ProgressBar bar(progress_.step, steps_);
+    ProgressBar bar(position_.step, steps_);
     bar_ = &bar;
     const StopSignal signal;
     started_ = window_started_ = now_seconds();
-    if (progress_.step == 0) ESPALIER_TRY(write_sample());
-    while (progress_.step < steps_ && signal.received() == 0) {
+    if (position_.step == 0) ESPALIER_TRY(write_sample());
+    while (position_.step < steps_ && signal.received() == 0) {
       ESPALIER_ASSIGN(const Batch batch, loader_->next());
       ESPALIER_ASSIGN(DeviceArray report, step_->run(state_, batch));
       in_flight_.push_back(std::move(report));
-      ++progress_.step;
-      progress_.loader = batch.after;
+      ++position_.step;
+      position_.loader = batch.after;
       while (in_flight_.size() > kInFlight) ESPALIER_TRY(read_oldest());
-      const bool last = progress_.step == steps_;
+      const bool last = position_.step == steps_;
       const bool evaluates = due(config_.train.eval_every, last);
       if (due(config_.train.log_every, last) || evaluates) ESPALIER_TRY(log_line(evaluates));
       if (due(sample_every(), last)) ESPALIER_TRY(write_sample());
       if (due(config_.train.checkpoint_every, last)) ESPALIER_TRY(save_checkpoint());
     }
     while (!in_flight_.empty()) ESPALIER_TRY(read_oldest());
-    const bool stopped = progress_.step < steps_;
-    if (stopped && saved_step_ != progress_.step) ESPALIER_TRY(save_checkpoint());
+    const bool stopped = position_.step < steps_;
+    if (stopped && saved_step_ != position_.step) ESPALIER_TRY(save_checkpoint());
     bar.clear();
     if (last_loss_) draw_plot();
     TrainSummary summary;
-    summary.steps = progress_.step;
+    summary.steps = position_.step;
     summary.signal = stopped ? signal.received() : 0;
     summary.loss = last_loss_;
     summary.seconds = elapsed();
@@ -253,7 +216,7 @@ class Run {
 
   // Whether something that happens every so many steps happens now; the last step counts too.
   bool due(int64_t every, bool last) const {
-    return every > 0 && (last || progress_.step % every == 0);
+    return every > 0 && (last || position_.step % every == 0);
   }
   int64_t sample_every() const { return config_.sample.every.value_or(config_.train.log_every); }
   double elapsed() const { return earlier_seconds_ + now_seconds() - started_; }
@@ -261,10 +224,10 @@ class Run {
   Status read_oldest() {
     ESPALIER_ASSIGN(last_report_, read_report(in_flight_.front()));
     in_flight_.pop_front();
-    progress_.loss_sum += last_report_.loss;
-    ++progress_.loss_count;
+    position_.loss_sum += last_report_.loss;
+    ++position_.loss_count;
     ++window_steps_;
-    bar_->update(progress_.step - static_cast<int64_t>(in_flight_.size()), last_report_.loss,
+    bar_->update(position_.step - static_cast<int64_t>(in_flight_.size()), last_report_.loss,
                  tokens_per_second());
     return {};
   }
@@ -279,15 +242,15 @@ class Run {
   Status log_line(bool evaluates) {
     while (!in_flight_.empty()) ESPALIER_TRY(read_oldest());
     StepMetrics m;
-    m.step = progress_.step;
-    m.loss = progress_.loss_sum / static_cast<double>(std::max<int64_t>(progress_.loss_count, 1));
+    m.step = position_.step;
+    m.loss = position_.loss_sum / static_cast<double>(std::max<int64_t>(position_.loss_count, 1));
     m.lr = last_report_.learning_rate;
     m.grad_norm = last_report_.grad_norm;
     m.tokens_per_second = tokens_per_second();
     if (evaluates) ESPALIER_TRY(evaluate(m));
     m.elapsed_seconds = elapsed();
-    progress_.loss_sum = 0;
-    progress_.loss_count = 0;
+    position_.loss_sum = 0;
+    position_.loss_count = 0;
     last_loss_ = m.loss;
     ESPALIER_TRY(metrics_->write(m));
     bar_->log(m);
@@ -312,18 +275,18 @@ class Run {
       sum += loss;
     }
     m.val_loss = sum / static_cast<double>(eval_batches_.size());
-    val_loss_ = {progress_.step, *m.val_loss};
+    val_loss_ = {position_.step, *m.val_loss};
     return {};
   }
 
   Status write_sample() {
     if (!sample_) return {};
     const double begin = now_seconds();
-    ESPALIER_ASSIGN(const std::string raw, sample_(state_, progress_.step));
+    ESPALIER_ASSIGN(const std::string raw, sample_(state_, position_.step));
     const std::string text = replace_invalid_utf8(raw);
-    ESPALIER_TRY(folder_->append_sample({progress_.step, config_.sample.prompt, text}));
-    if (board_ != nullptr) ESPALIER_TRY(board_->text("sample", progress_.step, text));
-    bar_->print("--- text after step " + std::to_string(progress_.step) + " ---\n" + text + "\n");
+    ESPALIER_TRY(folder_->append_sample({position_.step, config_.sample.prompt, text}));
+    if (board_ != nullptr) ESPALIER_TRY(board_->text("sample", position_.step, text));
+    bar_->print("--- text after step " + std::to_string(position_.step) + " ---\n" + text + "\n");
     window_paused_ += now_seconds() - begin;
     return {};
   }
@@ -336,22 +299,23 @@ class Run {
       for (CheckpointTensor& t : stored_tensors(stored)) tensors.push_back(std::move(t));
     }
     ESPALIER_ASSIGN(CheckpointWriter writer,
-                    CheckpointWriter::begin(folder_->checkpoints(), progress_.step, tensors));
+                    CheckpointWriter::begin(folder_->checkpoints(), position_.step, tensors));
     ESPALIER_TRY(save_state(writer, *layout_, state_));
     CommitOptions options;
     options.keep = static_cast<int>(config_.train.keep_checkpoints);
-    const bool evaluated = val_loss_ && val_loss_->first == progress_.step;
+    const bool evaluated = val_loss_ && val_loss_->first == position_.step;
     if (evaluated && std::isfinite(val_loss_->second) &&
-        (!progress_.best_val_loss || val_loss_->second < *progress_.best_val_loss)) {
+        (!position_.best_val_loss || val_loss_->second < *position_.best_val_loss)) {
       options.best = true;
-      progress_.best_val_loss = val_loss_->second;
+      position_.best_val_loss = val_loss_->second;
     }
-    nlohmann::json metadata = to_json(progress_, config_);
+    nlohmann::json metadata = to_json(position_);
+    metadata["config"] = to_toml(config_);
     if (evaluated) metadata["val_loss"] = val_loss_->second;
     ESPALIER_ASSIGN(const CommittedCheckpoint saved, writer.commit(metadata, options));
     bar_->clear();
     for (const std::string& warning : saved.warnings) err().warn("{}", warning);
-    saved_step_ = progress_.step;
+    saved_step_ = position_.step;
     window_paused_ += now_seconds() - begin;
     return {};
   }
@@ -390,7 +354,7 @@ class Run {
   std::unique_ptr<Loader> loader_;
   ProgressBar* bar_ = nullptr;
 
-  Progress progress_;
+  RunPosition position_;
   std::deque<DeviceArray> in_flight_;  // reports of steps not yet read
   StepReport last_report_;
   std::optional<double> last_loss_;                     // of the last line

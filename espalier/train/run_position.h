@@ -1,0 +1,28 @@
+// RunPosition: the numbers that carry a run from one session to the next, kept in a checkpoint's
+// metadata beside its arrays.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "espalier/data/loader.h"
+
+namespace espalier {
+
+struct RunPosition {
+  int64_t step = 0;  // steps done
+  LoaderState loader;
+  double loss_sum = 0;  // over the steps since the last log line
+  int64_t loss_count = 0;
+  std::optional<double> best_val_loss;
+};
+
+// {"step", "loader": {"seed", "epoch", "index"}, "loss_window": {"sum", "count"}} and, once there
+// was an evaluation, "best_val_loss". Numbers come back exactly.
+nlohmann::json to_json(const RunPosition& position);
+// kDataLoss, naming the folder, where `json` is not of this form.
+Result<RunPosition> position_from_json(const nlohmann::json& json,
+                                       const std::filesystem::path& folder);
+
+}  // namespace espalier
