@@ -1,9 +1,9 @@
 """Tokenizing speed beside tiktoken's: the same text, one thread, runs interleaved.
 
-    python benchmarks/tokenizer_peer.py BENCH_BINARY TEXT_FILE [--deps .deps] [--runs 9] [--mib 8]
+    python benchmarks/tokenizer_peer.py BENCH_BINARY [TEXT_FILE] [--deps .deps] [--runs 9] [--mib 8]
 
-BENCH_BINARY is the built tokenizer_bench; the text is repeated up to the given size. Needs the
-package tiktoken. Each program encodes once to warm up, then is timed once a round, in turns, in CPU
+BENCH_BINARY is the built tokenizer_bench; the text is repeated up to the given size. Without a file
+it is stories made by the program built beside it (../bin/espalier). Needs the package tiktoken. Each program encodes once to warm up, then is timed once a round, in turns, in CPU
 seconds: other work on the machine disturbs those less.
 """
 
@@ -74,15 +74,28 @@ def compare(name, bench, text, path, deps, runs):
     print(f"  median ratio  {ratio:8.2f}")
 
 
+def make_text(bench):
+    """Stories, made by the program of the same build."""
+    program = pathlib.Path(bench).resolve().parent.parent / "bin" / "espalier"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [program, "prepare", "stories", "--tokenizer", "char", "--out", folder]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        (path,) = pathlib.Path(folder).glob("*.txt")
+        return path.read_text(encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bench")
-    parser.add_argument("text")
+    parser.add_argument("text", nargs="?")
     parser.add_argument("--deps", type=pathlib.Path, default=ROOT / ".deps")
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--mib", type=float, default=8)
     arguments = parser.parse_args()
-    text = pathlib.Path(arguments.text).read_text(encoding="utf-8")
+    if arguments.text:
+        text = pathlib.Path(arguments.text).read_text(encoding="utf-8")
+    else:
+        text = make_text(arguments.bench)
     text *= max(1, round(arguments.mib * 2**20 / len(text.encode())))
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="") as file:
         file.write(text)

@@ -1,6 +1,8 @@
 // The program: one subcommand per file of this folder.
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "cli/devices.h"
@@ -47,10 +49,16 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A file over the limit of its size is then a failed write, with a message, and no sudden end.
   std::signal(SIGXFSZ, SIG_IGN);
+  // What is printed is for people: a reader that goes away must not end a run.
+  std::signal(SIGPIPE, SIG_IGN);
+  int status = kFailed;
   try {
-    return run(argc, argv);
+    status = run(argc, argv);
   } catch (const std::exception& error) {
     espalier::err().error("{}", error.what());
-    return kFailed;
   }
+  std::fflush(nullptr);
+  // All of ours is gone by now. A plugin's threads may still run while its static objects would be
+  // destroyed, which has ended finished processes with an abort: leave without that.
+  std::_Exit(status);
 }

@@ -33,10 +33,11 @@ void run_train(const Options& options) {
   const TrainSummary done = train(request).value_or_throw();
   const std::string where = request.run.string();
   if (done.signal != 0) {
+    // The run's own config has every override in it.
     out().info(
         "stopped by a signal after step {}; its checkpoint is saved. Continue with\n"
         "  espalier train {} --run {} --resume",
-        done.steps, options.recipe, where);
+        done.steps, (request.run / "config.toml").string(), where);
     return;
   }
   const std::string loss = done.loss ? fmt::format(", loss {:.4f}", *done.loss) : "";

@@ -1,6 +1,6 @@
 # Each tests/TIER/NAME_test.cc is one program, TIER_NAME_test, and one test of ctest, TIER.NAME; its
-# GoogleTest counts go to build/test-results/TIER.NAME.xml. tests/support/*.cc serve all of them;
-# tests/lint links nothing of the library.
+# GoogleTest counts go to build/test-results/TIER.NAME.xml. tests/support/*.cc serve all of them,
+# main() included; tests/lint links nothing of the library.
 find_package(GTest REQUIRED)
 
 file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.cc)
@@ -11,7 +11,7 @@ if(support_sources)
   target_link_libraries(espalier_test_support_objects PUBLIC espalier GTest::gtest)
   target_link_libraries(espalier_test_support INTERFACE espalier_test_support_objects)
 endif()
-target_link_libraries(espalier_test_support INTERFACE espalier GTest::gtest GTest::gtest_main)
+target_link_libraries(espalier_test_support INTERFACE espalier GTest::gtest)
 target_compile_definitions(espalier_test_support INTERFACE
   ESPALIER_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ESPALIER_DEPS="${ESPALIER_DEPS}")
 if(support_sources)

@@ -44,17 +44,20 @@ class HostArray {
   std::byte* data() { return storage_.get(); }
   const std::byte* data() const { return storage_.get(); }
 
-  // Typed view; throws Error when T is not the array's element type.
+  // Typed view; throws Error when T is not the array's element type. Not of a temporary, whose
+  // memory may be gone with it.
   template <class T>
-  std::span<T> as() {
+  std::span<T> as() & {
     check(DTypeOf<T>::value);
     return {reinterpret_cast<T*>(data()), static_cast<size_t>(size())};
   }
   template <class T>
-  std::span<const T> as() const {
+  std::span<const T> as() const& {
     check(DTypeOf<T>::value);
     return {reinterpret_cast<const T*>(data()), static_cast<size_t>(size())};
   }
+  template <class T>
+  std::span<const T> as() const&& = delete;
 
   HostArray clone() const;
   // Same elements under another shape with the same element count; shares storage.

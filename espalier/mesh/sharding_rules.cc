@@ -28,8 +28,9 @@ bool pattern_matches(std::string_view pattern, std::string_view text) {
 
 namespace {
 
-// Checks that every axis exists and drops those that an earlier dim took.
-PartitionSpec usable(const PartitionSpec& spec, const Mesh& mesh, const std::string& rule) {
+// Checks that every axis exists. One that an earlier dim took is dropped, or an error.
+PartitionSpec usable(const PartitionSpec& spec, const Mesh& mesh, const std::string& rule,
+                     bool repeats_allowed) {
   std::set<std::string> taken;
   PartitionSpec out(spec.size());
   for (size_t i = 0; i < spec.size(); ++i) {
@@ -40,7 +41,12 @@ PartitionSpec usable(const PartitionSpec& spec, const Mesh& mesh, const std::str
                     "', but the mesh is " + mesh.to_string() +
                     "; add the axis to [mesh] axes or change the rule");
       }
-      if (taken.insert(axis).second) out[i].push_back(axis);
+      if (taken.insert(axis).second) {
+        out[i].push_back(axis);
+      } else if (!repeats_allowed) {
+        throw Error("[sharding.params] " + rule + " names mesh axis '" + axis +
+                    "' twice; an axis can split one dim only");
+      }
     }
   }
   return out;
@@ -57,7 +63,7 @@ PartitionSpec ShardingRules::resolve(const LogicalAxes& logical, const Mesh& mes
     spec[i] = found->second;
     rule += (rule.empty() ? "'" : ", '") + logical[i] + "'";
   }
-  return usable(spec, mesh, rule);
+  return usable(spec, mesh, rule, true);
 }
 
 PartitionSpec ShardingRules::resolve_param(std::string_view name, const LogicalAxes& logical,
@@ -69,7 +75,7 @@ PartitionSpec ShardingRules::resolve_param(std::string_view name, const LogicalA
                   " dims, but parameter '" + std::string(name) + "' has " +
                   std::to_string(logical.size()));
     }
-    return usable(spec, mesh, "'" + pattern + "'");
+    return usable(spec, mesh, "'" + pattern + "'", false);
   }
   return resolve(logical, mesh);
 }

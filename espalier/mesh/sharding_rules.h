@@ -25,7 +25,8 @@ struct ShardingRules {
   // is skipped, since one axis can split one dim only. Throws Error when a rule names an axis that
   // the mesh lacks.
   PartitionSpec resolve(const LogicalAxes& logical, const Mesh& mesh) const;
-  // As resolve, with the patterns tried first. A pattern's spec must have one entry per dim.
+  // As resolve, with the patterns tried first. A pattern's spec must have one entry per dim and
+  // name each axis once: it is written for these very dims, so a repeat is a mistake.
   PartitionSpec resolve_param(std::string_view name, const LogicalAxes& logical,
                               const Mesh& mesh) const;
   // Patterns that match none of these names (usually a misspelling).

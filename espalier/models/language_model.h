@@ -26,9 +26,6 @@ class LanguageModel {
   // Mean cross-entropy over all positions, in nats; `chunks` as in linear_cross_entropy.
   virtual Tensor loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
                       int64_t chunks) const = 0;
-  // Operations that one token costs in a forward and a backward pass: 6 per weight in a matrix
-  // product, and attention's (PaLM, appendix B).
-  virtual double flops_per_token(int64_t seq_len) const = 0;
 
  protected:
   ParamSpecs params_;

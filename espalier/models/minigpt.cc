@@ -18,8 +18,8 @@ constexpr double kEpsilon = 1e-6;
 struct LayerNorm {
   Param scale, bias;
   LayerNorm(Init in, int64_t width)
-      : scale(in.param("scale", {width}, ones_init(), {"embed"})),
-        bias(in.param("bias", {width}, zeros_init(), {"embed"})) {}
+      : scale(in.param("scale", {width}, ones_init(), {"embed"}, ParamKind::kVector)),
+        bias(in.param("bias", {width}, zeros_init(), {"embed"}, ParamKind::kVector)) {}
   Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
     return layer_norm(x_BTD, cx[scale], cx[bias], kEpsilon);
   }
@@ -30,8 +30,8 @@ struct Attention {
     Param kernel, bias;
     Projection(Init in, int64_t d, int64_t h, int64_t k)
         : kernel(in.param("kernel", {d, h, k}, xavier_uniform(d, h * k),
-                          {"embed", "heads", "head_dim"}, true)),
-          bias(in.param("bias", {h, k}, zeros_init(), {"heads", "head_dim"})) {}
+                          {"embed", "heads", "head_dim"})),
+          bias(in.param("bias", {h, k}, zeros_init(), {"heads", "head_dim"}, ParamKind::kVector)) {}
     Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
       // One 2-D product: (D, H, K) is (D, H * K) in memory.
       const Tensor w_DHK = cx[kernel];
@@ -49,8 +49,9 @@ struct Attention {
         out_kernel((in / "out")
                        .param("kernel", {c.num_heads, k, c.embed_dim},
                               xavier_uniform(c.num_heads * k, c.embed_dim),
-                              {"heads", "head_dim", "embed"}, true)),
-        out_bias((in / "out").param("bias", {c.embed_dim}, zeros_init(), {"embed"})) {}
+                              {"heads", "head_dim", "embed"})),
+        out_bias((in / "out")
+                     .param("bias", {c.embed_dim}, zeros_init(), {"embed"}, ParamKind::kVector)) {}
 
   Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
     const Tensor o_BTHK = causal_attention(query(x_BTD, cx), key(x_BTD, cx), value(x_BTD, cx));
@@ -60,9 +61,10 @@ struct Attention {
 
 struct Linear {
   Param kernel, bias;
-  Linear(Init in, int64_t from, int64_t to, const LogicalAxes& axes, bool hidden)
-      : kernel(in.param("kernel", {from, to}, xavier_uniform(from, to), axes, hidden)),
-        bias(in.param("bias", {to}, zeros_init(), {axes[1]})) {}
+  Linear(Init in, int64_t from, int64_t to, const LogicalAxes& axes,
+         ParamKind kind = ParamKind::kHidden)
+      : kernel(in.param("kernel", {from, to}, xavier_uniform(from, to), axes, kind)),
+        bias(in.param("bias", {to}, zeros_init(), {axes[1]}, ParamKind::kVector)) {}
   Tensor operator()(const Tensor& x, const Ctx& cx) const {
     return matmul(x, cx[kernel]) + cx[bias];
   }
@@ -78,8 +80,8 @@ struct Block {
   Block(Init in, const MiniGptConfig& c)
       : mha(in / "mha", c, c.embed_dim / c.num_heads),
         ln1(in / "ln1", c.embed_dim),
-        l1(in / "l1", c.embed_dim, c.feed_forward_dim, {"embed", "mlp"}, true),
-        l2(in / "l2", c.feed_forward_dim, c.embed_dim, {"mlp", "embed"}, true),
+        l1(in / "l1", c.embed_dim, c.feed_forward_dim, {"embed", "mlp"}),
+        l2(in / "l2", c.feed_forward_dim, c.embed_dim, {"mlp", "embed"}),
         ln2(in / "ln2", c.embed_dim),
         rate(c.dropout) {}
 
@@ -114,13 +116,13 @@ class MiniGpt final : public LanguageModel {
       : config_(checked(c)),
         tok_((root() / "tok")
                  .param("embedding", {c.vocab_size, c.embed_dim}, embedding_init(c.embed_dim),
-                        {"vocab", "embed"})),
+                        {"vocab", "embed"}, ParamKind::kTable)),
         pos_((root() / "pos")
                  .param("embedding", {c.maxlen, c.embed_dim}, embedding_init(c.embed_dim),
-                        {"position", "embed"})),
+                        {"position", "embed"}, ParamKind::kTable)),
         blocks_(root() / "blocks", c.layers == "scan" ? Layers::kScan : Layers::kUnroll,
                 c.num_transformer_blocks, c),
-        out_(root() / "out", c.embed_dim, c.vocab_size, {"embed", "vocab"}, false) {}
+        out_(root() / "out", c.embed_dim, c.vocab_size, {"embed", "vocab"}, ParamKind::kTable) {}
 
   std::string_view name() const override { return "minigpt"; }
   int64_t vocab_size() const override { return config_.vocab_size; }
@@ -143,15 +145,6 @@ class MiniGpt final : public LanguageModel {
               int64_t chunks) const override {
     return linear_cross_entropy(hidden(tokens_BT, cx), cx[out_.kernel], cx[out_.bias], targets_BT,
                                 chunks);
-  }
-
-  double flops_per_token(int64_t seq_len) const override {
-    const auto d = static_cast<double>(config_.embed_dim);
-    const auto f = static_cast<double>(config_.feed_forward_dim);
-    const auto layers = static_cast<double>(config_.num_transformer_blocks);
-    const double weights =
-        layers * (4 * d * d + 2 * d * f) + d * static_cast<double>(config_.vocab_size);
-    return 6 * weights + 12 * layers * d * static_cast<double>(seq_len);
   }
 
  private:

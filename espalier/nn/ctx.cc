@@ -16,9 +16,7 @@ Tensor Ctx::operator[](Param p) const {
   return array.dims() == wanted ? array : slice(array, Dims(wanted.size(), 0), wanted);
 }
 
-Ctx Ctx::training(Tensor key) const { return with_key(std::move(key)); }
-
-Ctx Ctx::with_key(Tensor key) const {
+Ctx Ctx::training(Tensor key) const {
   Ctx out = *this;
   out.key_ = std::move(key);
   out.draws_ = 0;

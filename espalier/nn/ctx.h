@@ -25,8 +25,6 @@ class Ctx {
   // Parameters [first, last) as they stand.
   Tensors arrays(size_t first, size_t last) const;
   const Tensor& key() const { return key_; }
-  // The same context with another key (inside a scan the key must be the body's own).
-  Ctx with_key(Tensor key) const;
 
   // In training zeroes each element with probability `rate` and divides the others by 1 - rate;
   // each call draws anew. Otherwise the tensor itself. Masks depend on the key, the place of the

@@ -53,7 +53,7 @@ Init Init::stacked(int64_t layers) const {
 }
 
 Param Init::param(std::string_view name, Dims dims, Initializer init, LogicalAxes axes,
-                  bool hidden_matrix) const {
+                  ParamKind kind) const {
   const std::string full = prefix_ + std::string(name);
   if (axes.size() != dims.size()) {
     throw Error("[param] '" + full + "' of shape " + to_string(dims) + " needs " +
@@ -62,7 +62,7 @@ Param Init::param(std::string_view name, Dims dims, Initializer init, LogicalAxe
   const bool taken = std::any_of(specs_->begin(), specs_->end(),
                                  [&](const ParamSpec& s) { return s.name == full; });
   if (taken) throw Error("[param] the name '" + full + "' is used twice");
-  specs_->push_back({full, std::move(dims), init, std::move(axes), layers_, hidden_matrix});
+  specs_->push_back({full, std::move(dims), init, std::move(axes), layers_, kind});
   return {specs_->size() - 1};
 }
 

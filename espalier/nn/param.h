@@ -26,13 +26,19 @@ Initializer normal_init(double standard_deviation);
 // xavier_uniform.
 Initializer xavier_uniform(int64_t fan_in, int64_t fan_out);
 
+enum class ParamKind {
+  kVector,  // bias or scale: never decayed, whatever its shape
+  kTable,   // embedding or output layer
+  kHidden,  // weight between hidden layers; a two-dim one is Muon's to update
+};
+
 struct ParamSpec {
   std::string name;  // "blocks.2.l1.kernel"; of stacked layers "blocks.*.l1.kernel"
   Dims dims;         // of one layer
   Initializer init;
   LogicalAxes axes;    // one per dim
   int64_t layers = 0;  // above 0: one array (layers, dims...) holds this parameter of all layers
-  bool hidden_matrix = false;  // a weight between hidden layers, in the sense of Muon
+  ParamKind kind = ParamKind::kHidden;
 
   // Shape and axes of the array: with a dim "layers" in front where stacked.
   Dims array_dims() const;
@@ -61,7 +67,7 @@ class Init {
 
   // Throws Error on a name used twice or on axes that do not match the shape.
   Param param(std::string_view name, Dims dims, Initializer init, LogicalAxes axes,
-              bool hidden_matrix = false) const;
+              ParamKind kind = ParamKind::kHidden) const;
   size_t count() const { return specs_->size(); }
 
  private:

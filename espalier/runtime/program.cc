@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "espalier/base/file.h"
 #include "espalier/base/log.h"
 #include "espalier/base/sha256.h"
 #include "espalier/runtime/program_cache.h"
@@ -11,19 +12,28 @@
 namespace espalier {
 namespace {
 
+// What a plugin calls an invalid argument is a module of ours, not the user's input.
+Code not_usage(Code code) { return code == Code::kInvalidArgument ? Code::kInternal : code; }
+
 std::string cache_key(const Runtime& runtime, std::string_view module, std::string_view options) {
   Sha256 digest;
-  for (const std::string_view part :
-       {module, options, std::string_view(runtime.client().platform_name()),
-        std::string_view(runtime.client().platform_version())}) {
+  const auto add = [&](std::string_view part) {
     digest.update(std::to_string(part.size()) + ":");
     digest.update(part);
+  };
+  add(module);
+  add(options);
+  add(runtime.client().platform_name());
+  add(runtime.client().platform_version());
+  add(runtime.client().plugin().fingerprint());
+  for (const Device* device : runtime.devices()) add(device->kind());
+  // The compiler reads options of its own from here: flags, or the name of a file of flags.
+  if (const char* flags = std::getenv("XLA_FLAGS"); flags != nullptr && *flags != '\0') {
+    add(flags);
+    const Result<std::string> file = *flags == '-' ? std::string() : read_file(flags);
+    if (file.ok()) add(*file);
   }
-  digest.update(runtime.client().plugin().fingerprint());
-  for (const Device* device : runtime.devices()) digest.update(device->kind());
-  // The compiler reads options of its own from here.
-  if (const char* flags = std::getenv("XLA_FLAGS"); flags != nullptr) digest.update(flags);
-  if (runtime.client().platform_name() == "cpu") digest.update(host_cpu_features());
+  if (runtime.client().platform_name() == "cpu") add(host_cpu_features());
   return digest.hex();
 }
 
@@ -47,6 +57,8 @@ Result<LoadedExecutable> load_or_compile(Runtime& runtime, const std::string& mo
       report.from_cache = true;
       return loaded;
     }
+    err().warn("the kept program is not usable and is compiled again: {}",
+               loaded.failure().message);
   }
   ESPALIER_ASSIGN(LoadedExecutable compiled, client.compile(module, options));
   const Result<std::string> program = compiled.executable().serialize();
@@ -54,6 +66,8 @@ Result<LoadedExecutable> load_or_compile(Runtime& runtime, const std::string& mo
     if (const Status stored = cache.store(key, *program); !stored) {
       err().warn("the compiled program is not kept: {}", stored.failure().message);
     }
+  } else if (program.failure().code != Code::kUnimplemented) {
+    err().warn("the compiled program is not kept: {}", program.failure().message);
   }
   return compiled;
 }
@@ -96,7 +110,7 @@ Result<Program> compile(const std::shared_ptr<Runtime>& runtime, ProgramSpec spe
   report.module_bytes = module.size();
   Result<LoadedExecutable> loaded = load_or_compile(*runtime, module, report);
   if (!loaded.ok()) {
-    return Failure{loaded.failure().code,
+    return Failure{not_usage(loaded.failure().code),
                    "compiling '" + spec.name + "' failed: " + loaded.failure().message};
   }
   Program program(runtime, std::move(spec.name), std::move(loaded).value());
@@ -157,7 +171,7 @@ Result<std::vector<DeviceArray>> Program::run(std::span<DeviceArray* const> argu
     if (donated_[i]) *arguments[i] = DeviceArray();
   }
   if (!status) {
-    return Failure{status.failure().code,
+    return Failure{not_usage(status.failure().code),
                    "running '" + name_ + "' failed: " + status.failure().message};
   }
   std::vector<DeviceArray> out;

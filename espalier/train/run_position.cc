@@ -33,4 +33,29 @@ Result<RunPosition> position_from_json(const nlohmann::json& json,
   }
 }
 
+nlohmann::json data_identity(const Dataset& dataset, const DataConfig& config) {
+  return {{"sha256", dataset.tokens().info().content_sha256},
+          {"rows", dataset.train()->rows()},
+          {"seq_len", config.seq_len},
+          {"shuffle", config.shuffle},
+          {"seed", config.seed}};
+}
+
+Status check_same_data(const nlohmann::json& metadata, const nlohmann::json& now) {
+  const auto saved = metadata.find("data");
+  if (saved == metadata.end()) {
+    return Failure{Code::kDataLoss, "the checkpoint does not say what data its run reads"};
+  }
+  for (const auto& [key, value] : now.items()) {
+    const nlohmann::json before = saved->value(key, nlohmann::json());
+    if (before == value) continue;
+    const std::string what = key == "sha256" ? "the tokenized text" : "data." + key;
+    return Failure{Code::kInvalidArgument,
+                   what + " was " + before.dump() + " when the run was saved and is " +
+                       value.dump() +
+                       " now; resume with the same data settings, or start a new run"};
+  }
+  return {};
+}
+
 }  // namespace espalier

@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
+#include "espalier/data/dataset.h"
 #include "espalier/data/loader.h"
 
 namespace espalier {
@@ -24,5 +25,12 @@ nlohmann::json to_json(const RunPosition& position);
 // kDataLoss, naming the folder, where `json` is not of this form.
 Result<RunPosition> position_from_json(const nlohmann::json& json,
                                        const std::filesystem::path& folder);
+
+// What must be the same when a run goes on, since the loader's position means nothing in other
+// rows: "sha256" of the tokens, "rows", "seq_len", "shuffle", "seed".
+nlohmann::json data_identity(const Dataset& dataset, const DataConfig& config);
+// kInvalidArgument naming the first difference and both values. A checkpoint without a "data"
+// entry is of no training run: kDataLoss.
+Status check_same_data(const nlohmann::json& metadata, const nlohmann::json& now);
 
 }  // namespace espalier

@@ -29,7 +29,8 @@ StateLayout::StateLayout(const LanguageModel& model, const Optimizer& optimizer,
   for (size_t i = 0; i < params_.size(); ++i) {
     const ParamSpec& spec = model.params()[i];
     ParamInfo info{spec.name, params_[i].type};
-    info.hidden_matrix = spec.hidden_matrix;
+    info.decay = spec.kind != ParamKind::kVector;
+    info.hidden_matrix = spec.kind == ParamKind::kHidden && spec.dims.size() == 2;
     info.stacked = spec.layers > 0;
     infos_.push_back(std::move(info));
     add(spec.name, params_[i].type, params_[i].spec, stored_param(spec));

@@ -10,7 +10,9 @@ struct sigaction old_interrupt, old_terminate;
 
 void note(int number) {
   received_signal = number;
-  std::signal(number, SIG_DFL);  // the next one ends the process
+  // The next one ends the process, whichever it is.
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@
 namespace espalier {
 namespace {
 
-// Steps started before the oldest must have ended: enough that the device never waits for the host,
+// Steps running or waiting at once: enough that the device never waits for the host,
 // few enough that a stop is prompt and batches in flight are few.
 constexpr size_t kInFlight = 3;
 // Between two drawings of loss.svg during the run; it is drawn at the end in any case.
@@ -63,6 +63,10 @@ class Run {
     model_ = make_model(config_, tokenizer_->vocab_size());
     ESPALIER_TRY(dataset_->check_vocab(model_->vocab_size()));
     const int64_t rows = config_.data.batch_size * config_.train.accumulate;
+    loader_options_.batch_size = rows;
+    loader_options_.shuffle = config_.data.shuffle;
+    // Started once to check it; the run's own starts where the run is.
+    ESPALIER_ASSIGN(const auto trial, Loader::start(dataset_->train(), loader_options_));
     steps_ = config_.train.steps;
     if (steps_ == 0) steps_ = dataset_->train()->rows() / rows * config_.train.epochs;
     if (config_.optimizer.schedule != "constant" && config_.optimizer.decay_steps == 0) {
@@ -73,10 +77,6 @@ class Run {
     mesh_ = config_.make_mesh();
     rules_ = config_.make_rules();
     layout_ = std::make_unique<StateLayout>(*model_, *optimizer_, rules_, mesh_);
-    loader_options_.batch_size = rows;
-    loader_options_.shuffle = config_.data.shuffle;
-    // Started once to check it; the run's own starts where the run is.
-    ESPALIER_ASSIGN(const auto trial, Loader::start(dataset_->train(), loader_options_));
     RuntimeOptions options;
     options.plugin = config_.runtime.plugin;
     options.mesh = mesh_;
@@ -137,6 +137,10 @@ class Run {
     options.shuffle = false;
     ESPALIER_ASSIGN(const auto loader, Loader::start(rows, options));
     const int64_t count = std::min(config_.train.eval_batches, rows->rows() / batch);
+    if (count < config_.train.eval_batches) {
+      out().info("evaluation takes {} batches, all that are held out, and not {}", count,
+                 config_.train.eval_batches);
+    }
     for (int64_t i = 0; i < count; ++i) {
       ESPALIER_ASSIGN(Batch next, loader->next());
       eval_batches_.push_back(std::move(next));
@@ -154,6 +158,7 @@ class Run {
       if (reader.ok()) {
         for (const std::string& warning : reader->warnings()) err().warn("{}", warning);
         ESPALIER_ASSIGN(position_, position_from_json(reader->metadata(), reader->folder()));
+        ESPALIER_TRY(check_same_data(reader->metadata(), data_identity(*dataset_, config_.data)));
         ESPALIER_ASSIGN(state_, load_state(runtime_, *layout_, *reader));
         out().info("resumed after step {}", position_.step);
       } else if (reader.failure().code == Code::kNotFound) {
@@ -189,12 +194,12 @@ class Run {
     started_ = window_started_ = now_seconds();
     if (position_.step == 0) ESPALIER_TRY(write_sample());
     while (position_.step < steps_ && signal.received() == 0) {
+      while (in_flight_.size() >= kInFlight) ESPALIER_TRY(read_oldest());
       ESPALIER_ASSIGN(const Batch batch, loader_->next());
       ESPALIER_ASSIGN(DeviceArray report, step_->run(state_, batch));
       in_flight_.push_back(std::move(report));
       ++position_.step;
       position_.loader = batch.after;
-      while (in_flight_.size() > kInFlight) ESPALIER_TRY(read_oldest());
       const bool last = position_.step == steps_;
       const bool evaluates = due(config_.train.eval_every, last);
       if (due(config_.train.log_every, last) || evaluates) ESPALIER_TRY(log_line(evaluates));
@@ -281,6 +286,7 @@ class Run {
 
   Status write_sample() {
     if (!sample_) return {};
+    while (!in_flight_.empty()) ESPALIER_TRY(read_oldest());  // their time is not the sample's
     const double begin = now_seconds();
     ESPALIER_ASSIGN(const std::string raw, sample_(state_, position_.step));
     const std::string text = replace_invalid_utf8(raw);
@@ -310,6 +316,7 @@ class Run {
       position_.best_val_loss = val_loss_->second;
     }
     nlohmann::json metadata = to_json(position_);
+    metadata["data"] = data_identity(*dataset_, config_.data);
     metadata["config"] = to_toml(config_);
     if (evaluated) metadata["val_loss"] = val_loss_->second;
     ESPALIER_ASSIGN(const CommittedCheckpoint saved, writer.commit(metadata, options));

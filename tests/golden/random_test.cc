@@ -67,15 +67,16 @@ int64_t ulps(float a, float b) {
 
 void expect_equal(const HostArray& got, const HostArray& expected, const std::string& name) {
   ASSERT_EQ(got.size(), expected.size()) << name;
+  const bool floats = got.dtype() == DType::kF32;
+  const HostArray a64 = floats ? HostArray() : got.converted(DType::kS64);
+  const HostArray b64 = floats ? HostArray() : expected.converted(DType::kS64);
   for (int64_t i = 0; i < got.size(); ++i) {
     const auto at = static_cast<size_t>(i);
-    if (got.dtype() == DType::kF32) {
+    if (floats) {
       const float a = got.as<float>()[at], b = expected.as<float>()[at];
       EXPECT_EQ(ulps(a, b), 0) << name << "[" << i << "]: " << a << " and " << b;
     } else {
-      EXPECT_EQ(got.converted(DType::kS64).as<int64_t>()[at],
-                expected.converted(DType::kS64).as<int64_t>()[at])
-          << name << "[" << i << "]";
+      EXPECT_EQ(a64.as<int64_t>()[at], b64.as<int64_t>()[at]) << name << "[" << i << "]";
     }
   }
 }

@@ -158,9 +158,39 @@ TEST_F(ResumeTest, FewerStepsFirst) {
   const fs::path run = *folder_ / "fewer";
   train_here(run, {}, false, {"train.steps=14"});  // a line and a text stand there anyway
   train_here(run, {}, true);
-  auto got = record(run);
-  std::erase_if(got, [](const std::string& line) { return line.starts_with("14 |"); });
+  // The shorter run's last step was evaluated, so its line has a val_loss that the other's lacks.
+  auto got = record(run), want = record(*folder_ / "whole");
+  const auto at_14 = [](const std::string& line) { return line.starts_with("14 loss"); };
+  EXPECT_EQ(std::erase_if(got, at_14), 1u);
+  EXPECT_EQ(std::erase_if(want, at_14), 1u);
+  EXPECT_EQ(got, want);
   EXPECT_EQ(losses(run), losses(*folder_ / "whole"));
+}
+
+// The position in the data means nothing in other data, or in another order of it.
+TEST_F(ResumeTest, OtherDataIsRefused) {
+  const fs::path run = *folder_ / "other-data";
+  train_here(run, 10, false);
+  const auto refused = [&](const std::string& set) -> std::string {
+    try {
+      train_here(run, {}, true, {set});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::kInvalidArgument);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refused("data.seed=9").find("data.seed was"), std::string::npos);
+  EXPECT_NE(refused("data.shuffle=false").find("data.shuffle was"), std::string::npos);
+  // The same letters in another order.
+  std::string text = read_file(*folder_ / "text.txt").value_or_throw();
+  std::reverse(text.begin(), text.end());
+  folder_->write("reversed.txt", text);
+  const std::string path = (*folder_ / "reversed.txt").string();
+  EXPECT_NE(refused("data.path=" + path).find("the tokenized text was"), std::string::npos);
+  // Nothing was lost: the run still goes on.
+  EXPECT_EQ(train_here(run, {}, true).steps, kSteps);
+  EXPECT_EQ(record(run), record(*folder_ / "whole"));
 }
 
 // JSON has no NaN: what a checkpoint keeps of such a loss must still be read.
@@ -239,7 +269,10 @@ TEST_F(ResumeProgramTest, SignalsAndKills) {
     if (signal == SIGKILL) {
       EXPECT_EQ(ended.signal, SIGKILL);
     } else {
-      expect_ended(ended, 0, {"stopped by a signal after step", "--resume"});
+      expect_ended(
+          ended, 0,
+          {"stopped by a signal after step", "espalier train " + (run / "config.toml").string() +
+                                                 " --run " + run.string() + " --resume"});
     }
   }
   ASSERT_LT(seen, kLong) << "the run was over before it was interrupted";

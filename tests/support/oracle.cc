@@ -54,7 +54,8 @@ Cell fit(DType dtype, Cell cell) {
       throw Error("[oracle] has no float16");
     case DType::kBF16: {
       HostArray one = HostArray::scalar(static_cast<float>(cell.real));
-      cell.real = one.converted(DType::kBF16).converted(DType::kF64).as<double>()[0];
+      one = one.converted(DType::kBF16).converted(DType::kF64);
+      cell.real = one.as<double>()[0];
       break;
     }
     case DType::kBool:

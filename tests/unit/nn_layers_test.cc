@@ -122,7 +122,8 @@ TEST(LinearCrossEntropy, Value) {
     loss += (std::log(sum) - logits[target[row]]) / (kB * kT);
   }
   for (const int64_t chunks : {1, 2, 4}) {
-    EXPECT_NEAR(value_of(types, cross_entropy(chunks, true), in).as<double>()[0], loss, 1e-12);
+    const HostArray got = value_of(types, cross_entropy(chunks, true), in);
+    EXPECT_NEAR(got.as<double>()[0], loss, 1e-12);
   }
 }
 
@@ -136,10 +137,9 @@ TEST(LinearCrossEntropy, Gradient) {
 // Chunks keep the logits of one part at a time: a loss with huge logits stays finite.
 TEST(LinearCrossEntropy, LargeLogits) {
   const std::vector<TensorType> types = {kRows, kWeight, kBias};
-  const double loss =
-      value_of(types, cross_entropy(2, true), random_arrays(types, 1e3, 2e3, "large"))
-          .as<double>()[0];
-  EXPECT_TRUE(std::isfinite(loss));
+  const HostArray loss =
+      value_of(types, cross_entropy(2, true), random_arrays(types, 1e3, 2e3, "large"));
+  EXPECT_TRUE(std::isfinite(loss.as<double>()[0]));
 }
 
 TEST(LinearCrossEntropy, ChunksMustDivide) {
@@ -212,7 +212,8 @@ TEST(Dropout, MasksAreThoseOfTheOtherWayOfRepeating) {
 }
 
 TEST(Dropout, NoneOutsideOfTraining) {
-  for (const float x : masks(Layers::kScan, 2, 5, false)[0].as<float>()) EXPECT_EQ(x, 1);
+  const HostArray ones = masks(Layers::kScan, 2, 5, false)[0];
+  for (const float x : ones.as<float>()) EXPECT_EQ(x, 1);
 }
 
 }  // namespace
