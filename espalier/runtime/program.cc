@@ -45,6 +45,13 @@ Result<LoadedExecutable> load_or_compile(Runtime& runtime, const std::string& mo
   options.num_partitions = runtime.mesh().size();
   options.device_ids = runtime.device_ids();
   Client& client = runtime.client();
+  if (client.platform_name() == "cpu" && options.num_partitions > 1) {
+    // XLA ends the process when a device has waited 40 s for the others at a collective. Virtual
+    // devices share a few cores, and a large step can keep them apart for longer than that.
+    options.overrides = {{"xla_cpu_collective_call_warn_stuck_seconds", int64_t{300}},
+                         {"xla_cpu_collective_call_terminate_timeout_seconds", int64_t{1800}},
+                         {"xla_cpu_collective_timeout_seconds", int64_t{1800}}};
+  }
   const auto& folder = runtime.options().program_cache;
   if (folder.empty()) return client.compile(module, options);
 
