@@ -89,7 +89,8 @@ int main() {
     for (DeviceArray& array : state) arguments.push_back(&array);
     arguments.insert(arguments.end(), {&xs, &ys});
     state = next.run(arguments).value_or_throw();
-    loss = state.back().to_host().value_or_throw().as<float>()[0];
+    const HostArray report = state.back().to_host().value_or_throw();
+    loss = report.as<float>()[0];
     state.pop_back();
     if (i == 0) first = loss;
     if (i % 200 == 0) std::printf("step %3d  loss %.4f\n", i, loss);
