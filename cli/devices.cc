@@ -46,7 +46,7 @@ void add_devices(CLI::App& app) {
   CLI::App* command = app.add_subcommand("devices", "List the devices of a plugin.");
   command->add_option("--plugin", options->plugin, "PJRT plugin: cpu, cuda, tpu or a path.");
   command->add_option("--devices", options->devices, "On CPU: how many devices to make.")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
   command->callback([options] { run_devices(options->plugin, options->devices); });
 }
 

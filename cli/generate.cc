@@ -70,14 +70,14 @@ void add_generate(CLI::App& app) {
   command->add_option("--prompt", o->prompt, "Text to continue (default: the recipe's).");
   command
       ->add_option("--max-tokens", o->max_tokens, "Length of the text in tokens, prompt included.")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command->add_option("--temperature", o->temperature, "0: always the likeliest token.")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--top-k", o->top_k, "Draw among the k likeliest tokens; 0: among all.")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
   command->add_option("--seed", o->seed, "Of the draws.");
   command->add_option("--num-samples", o->num_samples, "Texts to write.")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command->add_option("--plugin", o->plugin, "PJRT plugin: cpu, cuda, tpu or a path.");
   command->callback([o] { run_generate(*o); });
 }

@@ -80,6 +80,19 @@ PartitionSpec ShardingRules::resolve_param(std::string_view name, const LogicalA
   return resolve(logical, mesh);
 }
 
+std::vector<std::string> ShardingRules::unused_axes(const Mesh& mesh) const {
+  std::set<std::string> named;
+  for (const auto& [logical, by] : axes) named.insert(by.begin(), by.end());
+  for (const auto& [pattern, spec] : params) {
+    for (const auto& by : spec) named.insert(by.begin(), by.end());
+  }
+  std::vector<std::string> out;
+  for (const MeshAxis& axis : mesh.axes()) {
+    if (axis.size > 1 && !named.contains(axis.name)) out.push_back(axis.name);
+  }
+  return out;
+}
+
 std::vector<std::string> ShardingRules::unmatched(const std::vector<std::string>& names) const {
   std::vector<std::string> out;
   for (const auto& [pattern, spec] : params) {

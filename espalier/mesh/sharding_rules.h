@@ -29,6 +29,8 @@ struct ShardingRules {
   // name each axis once: it is written for these very dims, so a repeat is a mistake.
   PartitionSpec resolve_param(std::string_view name, const LogicalAxes& logical,
                               const Mesh& mesh) const;
+  // Mesh axes of a size above 1 that no rule and no pattern names: they would split nothing.
+  std::vector<std::string> unused_axes(const Mesh& mesh) const;
   // Patterns that match none of these names (usually a misspelling).
   std::vector<std::string> unmatched(const std::vector<std::string>& names) const;
 };

@@ -76,6 +76,12 @@ class Run {
     optimizer_ = std::make_unique<Optimizer>(std::move(optimizer));
     mesh_ = config_.make_mesh();
     rules_ = config_.make_rules();
+    for (const std::string& axis : rules_.unused_axes(mesh_)) {
+      err().warn(
+          "no sharding rule names mesh axis '{}': devices along it do the same work twice; "
+          "name it in [sharding.rules], for instance batch = \"{}\"",
+          axis, axis);
+    }
     layout_ = std::make_unique<StateLayout>(*model_, *optimizer_, rules_, mesh_);
     RuntimeOptions options;
     options.plugin = config_.runtime.plugin;
@@ -130,7 +136,8 @@ class Run {
                      "train.eval_every is set, but only " + std::to_string(rows->rows()) +
                          " rows are held out for validation and a batch has " +
                          std::to_string(batch) +
-                         "; raise data.validation_fraction or lower data.batch_size"};
+                         "; raise data.validation_fraction, lower data.batch_size, or set "
+                         "train.eval_every = 0"};
     }
     LoaderOptions options;
     options.batch_size = batch;

@@ -141,5 +141,13 @@ TEST(Pattern, StarsMatchAnyRun) {
 
 TEST(PartitionSpec, Prints) { EXPECT_EQ(to_string(PartitionSpec{{"a", "b"}, {}}), "[[a, b], []]"); }
 
+TEST(ShardingRules, NamesTheMeshAxesThatSplitNothing) {
+  ShardingRules rules;
+  rules.axes = {{"batch", {"data"}}};
+  rules.params = {{"*.kernel", {{}, {"tp"}}}};
+  const Mesh mesh({{"data", 2}, {"tp", 2}, {"model", 2}, {"one", 1}});
+  EXPECT_EQ(rules.unused_axes(mesh), std::vector<std::string>{"model"});
+}
+
 }  // namespace
 }  // namespace espalier::test
