@@ -1,6 +1,7 @@
 #include "espalier/train/trainer.h"
 
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <nlohmann/json.hpp>
 
@@ -213,7 +214,7 @@ class Run {
       if (due(sample_every(), last)) ESPALIER_TRY(write_sample());
       if (due(config_.train.checkpoint_every, last)) ESPALIER_TRY(save_checkpoint());
     }
-    while (!in_flight_.empty()) ESPALIER_TRY(read_oldest());
+    ESPALIER_TRY(read_all());
     const bool stopped = position_.step < steps_;
     if (stopped && saved_step_ != position_.step) ESPALIER_TRY(save_checkpoint());
     bar.clear();
@@ -244,6 +245,12 @@ class Run {
     return {};
   }
 
+  // Waits for every step that was started.
+  Status read_all() {
+    while (!in_flight_.empty()) ESPALIER_TRY(read_oldest());
+    return {};
+  }
+
   // Over the steps since the last pause (log line, sample, checkpoint), pauses left out.
   double tokens_per_second() const {
     const double tokens = static_cast<double>(window_steps_) *
@@ -252,7 +259,7 @@ class Run {
   }
 
   Status log_line(bool evaluates) {
-    while (!in_flight_.empty()) ESPALIER_TRY(read_oldest());
+    ESPALIER_TRY(read_all());
     StepMetrics m;
     m.step = position_.step;
     m.loss = position_.loss_sum / static_cast<double>(std::max<int64_t>(position_.loss_count, 1));
@@ -293,7 +300,7 @@ class Run {
 
   Status write_sample() {
     if (!sample_) return {};
-    while (!in_flight_.empty()) ESPALIER_TRY(read_oldest());  // their time is not the sample's
+    ESPALIER_TRY(read_all());  // their time is not the sample's
     const double begin = now_seconds();
     ESPALIER_ASSIGN(const std::string raw, sample_(state_, position_.step));
     const std::string text = replace_invalid_utf8(raw);
@@ -305,7 +312,7 @@ class Run {
   }
 
   Status save_checkpoint() {
-    while (!in_flight_.empty()) ESPALIER_TRY(read_oldest());
+    ESPALIER_TRY(read_all());
     const double begin = now_seconds();
     std::vector<CheckpointTensor> tensors;
     for (const StoredArray& stored : layout_->stored()) {

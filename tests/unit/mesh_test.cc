@@ -6,20 +6,12 @@
 
 #include "espalier/mesh/mesh.h"
 #include "espalier/mesh/sharding_rules.h"
+#include "tests/support/error_of.h"
 
 namespace espalier::test {
 namespace {
 
 const Mesh kMesh({{"data", 2}, {"model", 3}});
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Mesh, NumbersDevicesRowMajor) {
   EXPECT_EQ(kMesh.size(), 6);

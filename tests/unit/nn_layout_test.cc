@@ -7,10 +7,13 @@
 
 #include "espalier/ops/op_list.h"
 #include "espalier/random/random.h"
+#include "tests/support/error_of.h"
 #include "tests/support/oracle.h"
 
 namespace espalier {
 namespace {
+
+using test::error_of;
 
 struct Model {
   ParamSpecs specs;
@@ -25,15 +28,6 @@ struct Model {
 };
 
 const Mesh kMesh({{"data", 4}, {"model", 2}});
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(LayoutTest, OnlyTheVocabularyIsPadded) {
   const Model model;

@@ -9,6 +9,7 @@
 #include "espalier/transform/module.h"
 #include "espalier/transform/simplify.h"
 #include "tests/support/compare.h"
+#include "tests/support/error_of.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/oracle.h"
 
@@ -26,15 +27,6 @@ std::vector<std::shared_ptr<const Node>> nodes_of(const Function& function) {
     if (node->as<S>() != nullptr) out.push_back(node);
   }
   return out;
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 void expect_equal_values(const Function& a, const Function& b) {

@@ -9,6 +9,7 @@
 #include "espalier/transform/simplify.h"
 #include "tests/support/compare.h"
 #include "tests/support/derivatives.h"
+#include "tests/support/error_of.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/oracle.h"
 
@@ -37,15 +38,6 @@ std::vector<HostArray> evaluate_on(const std::vector<TensorType>& inputs, const 
 
 void expect_all(const HostArray& array, double value) {
   for (const double x : array.as<double>()) EXPECT_EQ(x, value);
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 // --- scan ---
