@@ -1,16 +1,23 @@
 // The program: one subcommand per file of this folder.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 
+#include "cli/bad_usage.h"
 #include "cli/devices.h"
+#include "cli/eval.h"
+#include "cli/export.h"
 #include "cli/generate.h"
 #include "cli/plot.h"
 #include "cli/prepare.h"
 #include "cli/tokenize.h"
 #include "cli/train.h"
+#include "cli/verify.h"
 #include "espalier/base/log.h"
 
 namespace {
@@ -23,6 +30,9 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   espalier::add_train(app);
   espalier::add_generate(app);
+  espalier::add_eval(app);
+  espalier::add_export(app);
+  espalier::add_verify(app);
   espalier::add_prepare(app);
   espalier::add_tokenize(app);
   espalier::add_plot(app);
@@ -31,17 +41,18 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& error) {
-    // Help and version are no errors; everything else is bad usage.
-    if (error.get_name() == "RequiredError" && app.get_subcommands().empty() && argc > 1 &&
-        argv[1][0] != '-') {
-      espalier::err().error("unknown subcommand '{}'; see espalier --help", argv[1]);
-      return kBadUsage;
-    }
-    return app.exit(error) == 0 ? 0 : kBadUsage;
+    return espalier::report_bad_usage(app, error);
   } catch (const espalier::Error& error) {
     espalier::err().error("{}", error.what());
     return error.code() == espalier::Code::kInvalidArgument ? kBadUsage : kFailed;
   }
+}
+
+// For as long as nothing else handles the signal: training ends with a checkpoint instead.
+void end_at_once(int number) {
+  const std::string_view line = number == SIGINT ? "interrupted\n" : "terminated\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+  ::_exit(128 + number);
 }
 
 }  // namespace
@@ -51,6 +62,10 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   // What is printed is for people: a reader that goes away must not end a run.
   std::signal(SIGPIPE, SIG_IGN);
+  for (const int number : {SIGINT, SIGTERM}) {
+    // Whoever started us with the signal ignored (nohup, a shell's background) wants it so.
+    if (std::signal(number, SIG_IGN) != SIG_IGN) std::signal(number, end_at_once);
+  }
   int status = kFailed;
   try {
     status = run(argc, argv);

@@ -1,4 +1,4 @@
-// `espalier plot RUN... -o loss.svg`
+// `espalier plot RUN... [--label NAME]... [--smooth W] -o loss.svg`
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -21,7 +21,7 @@ say() { echo "setup: $*"; }
 
 readonly kPackages=(cmake ninja-build ccache lld git libcli11-dev libtomlplusplus-dev
   nlohmann-json3-dev libspdlog-dev libfmt-dev libprotobuf-dev protobuf-compiler libpcre2-dev
-  libcurl4-openssl-dev libssl-dev libgtest-dev libbenchmark-dev)
+  libcurl4-openssl-dev libssl-dev libarchive-dev zlib1g-dev libgtest-dev libbenchmark-dev)
 
 # Packages of the list that are not installed, one a line.
 missing_packages() {
@@ -84,8 +84,10 @@ locked_python() {
 
 # make_venv FOLDER LOCK PYTHON: a virtual environment with exactly the lock's packages.
 make_venv() {
-  local folder=$1 lock=$2 python=$3 want
-  want=$(sha256sum <"$lock")
+  local folder=$1 lock=$2 python=$3 want made_of
+  made_of=("$lock")
+  if [[ ${lock##*/} == torch.lock ]]; then made_of+=("$here/torch_cpu.sh"); fi
+  want=$(cat "${made_of[@]}" | sha256sum)
   if [[ -f $folder/lock.sha256 && $(<"$folder/lock.sha256") == "$want" ]] &&
     "$folder/bin/python" -c '' 2>/dev/null; then
     return
@@ -97,6 +99,9 @@ make_venv() {
     --only-binary=:all: --require-hashes --retries 5 --timeout 60 -r "$lock" ||
     die "pip could not install ${lock##*/}: see its message above. Offline? Then go online once" \
       "and run this again; an index of your own is set by pip's own configuration"
+  if [[ ${lock##*/} == torch.lock ]]; then
+    "$here/torch_cpu.sh" "$folder" || die "torch could not be made to run without CUDA: see above"
+  fi
   echo "$want" >"$folder/lock.sha256"
 }
 

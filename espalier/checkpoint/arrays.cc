@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "espalier/checkpoint/convert.h"
+
 namespace espalier {
 namespace {
 
@@ -36,6 +38,10 @@ std::vector<Part> parts_of(const StoredArray& stored, const Dims& offset, const 
   return out;
 }
 
+const Dims& stored_dims(const StoredArray& stored) {
+  return stored.stored_dims.empty() ? stored.dims : stored.stored_dims;
+}
+
 // Visits the rows of a part inside its slab: (byte in the slab, byte in the dense part, bytes).
 Status for_each_part_row(const Part& part, DType dtype,
                          const std::function<Status(uint64_t, uint64_t, uint64_t)>& visit) {
@@ -43,12 +49,55 @@ Status for_each_part_row(const Part& part, DType dtype,
   return for_each_run(slab, Dims(part.dims.size(), 0), part.dims, visit);
 }
 
+Status check_stored(const TensorSource& source, const StoredArray& stored, const std::string& name,
+                    StoredType type) {
+  const TensorInfo* found = source.find(name);
+  if (found == nullptr) return unknown_tensor(name, source.tensors(), source.where());
+  const bool converts =
+      type == StoredType::kAnyFloat && stored.dtype == DType::kF32 && is_floating(found->dtype);
+  if ((found->dtype == stored.dtype || converts) && found->dims == stored_dims(stored)) return {};
+  return Failure{Code::kInvalidArgument,
+                 "tensor '" + name + "' in '" + source.where() + "' is " + hlo_name(found->dtype) +
+                     to_string(found->dims) + ", but the model has " + hlo_name(stored.dtype) +
+                     to_string(stored_dims(stored)) +
+                     "; use the recipe, or the config.json, that they belong to"};
+}
+
+// Reads a part into `out`, dense, in the array's element type.
+Status read_dense(const TensorSource& source, const StoredArray& stored, const Part& part,
+                  std::span<std::byte> out) {
+  const std::string& name = stored.names[part.tensor];
+  const DType from = source.find(name)->dtype;
+  if (from == stored.dtype) {
+    return source.read_view(name, stored.dims, part.offset, part.dims, out);
+  }
+  HostArray raw(from, part.dims);
+  ESPALIER_TRY(source.read_view(name, stored.dims, part.offset, part.dims,
+                                std::span(raw.data(), raw.bytes())));
+  f32_from(from, {raw.data(), raw.bytes()},
+           {reinterpret_cast<float*>(out.data()), out.size() / sizeof(float)});
+  return {};
+}
+
+// Reads a part into its place in its slab.
+Status read_part(const TensorSource& source, const StoredArray& stored, const Part& part,
+                 std::span<std::byte> slab) {
+  if (part.dims == part.piece_dims) return read_dense(source, stored, part, slab);
+  HostArray dense(stored.dtype, part.dims);
+  ESPALIER_TRY(read_dense(source, stored, part, {dense.data(), dense.bytes()}));
+  return for_each_part_row(part, stored.dtype,
+                           [&](uint64_t to, uint64_t from, uint64_t n) -> Status {
+                             std::memcpy(slab.data() + to, dense.data() + from, n);
+                             return {};
+                           });
+}
+
 }  // namespace
 
 std::vector<CheckpointTensor> stored_tensors(const StoredArray& stored) {
   std::vector<CheckpointTensor> out;
   for (const std::string& name : stored.names) {
-    out.push_back({{name, stored.dtype, stored.dims}, stored.group});
+    out.push_back({{name, stored.dtype, stored_dims(stored)}, stored.group});
   }
   return out;
 }
@@ -60,8 +109,8 @@ Status save_array(CheckpointWriter& writer, const StoredArray& stored, const Dev
       const auto slab = bytes.subspan(part.first_byte);
       if (part.dims == part.piece_dims) {
         const size_t size = static_cast<size_t>(num_elements(part.dims)) * byte_size(stored.dtype);
-        ESPALIER_TRY(writer.write_piece(stored.names[part.tensor], part.offset, part.dims,
-                                        slab.first(size)));
+        ESPALIER_TRY(writer.write_view(stored.names[part.tensor], stored.dims, part.offset,
+                                       part.dims, slab.first(size)));
         continue;
       }
       HostArray dense(stored.dtype, part.dims);
@@ -70,39 +119,25 @@ Status save_array(CheckpointWriter& writer, const StoredArray& stored, const Dev
                                        std::memcpy(dense.data() + to, slab.data() + from, n);
                                        return {};
                                      }));
-      ESPALIER_TRY(writer.write_piece(stored.names[part.tensor], part.offset, part.dims,
-                                      {dense.data(), dense.bytes()}));
+      ESPALIER_TRY(writer.write_view(stored.names[part.tensor], stored.dims, part.offset, part.dims,
+                                     {dense.data(), dense.bytes()}));
     }
     return {};
   });
 }
 
-Result<DeviceArray> load_array(const CheckpointReader& reader, const StoredArray& stored,
-                               const std::shared_ptr<Runtime>& runtime, LayoutPtr layout) {
-  for (const std::string& name : stored.names) {
-    const TensorInfo* found = reader.find(name);
-    if (found == nullptr) return unknown_tensor(name, reader.tensors(), reader.folder().string());
-    if (found->dtype != stored.dtype || found->dims != stored.dims) {
-      return Failure{Code::kInvalidArgument,
-                     "tensor '" + name + "' in '" + reader.folder().string() + "' is " +
-                         hlo_name(found->dtype) + to_string(found->dims) + ", but the model has " +
-                         hlo_name(stored.dtype) + to_string(stored.dims) +
-                         "; use the recipe that the checkpoint was made with"};
-    }
-  }
+Result<DeviceArray> load_array(const TensorSource& source, const StoredArray& stored,
+                               const std::shared_ptr<Runtime>& runtime, LayoutPtr layout,
+                               StoredType type) {
+  for (const std::string& name : stored.names)
+    ESPALIER_TRY(check_stored(source, stored, name, type));
   return DeviceArray::from_pieces(
       runtime, std::move(layout),
       [&](const Dims& offset, const Dims& dims, std::span<std::byte> bytes) -> Status {
         for (const Part& part : parts_of(stored, offset, dims)) {
-          const auto slab = bytes.subspan(part.first_byte);
-          HostArray dense(stored.dtype, part.dims);
-          ESPALIER_TRY(reader.read_slice(stored.names[part.tensor], part.offset, part.dims,
-                                         {dense.data(), dense.bytes()}));
-          ESPALIER_TRY(for_each_part_row(part, stored.dtype,
-                                         [&](uint64_t to, uint64_t from, uint64_t n) -> Status {
-                                           std::memcpy(slab.data() + to, dense.data() + from, n);
-                                           return {};
-                                         }));
+          const size_t slab = static_cast<size_t>(num_elements(part.piece_dims));
+          ESPALIER_TRY(read_part(source, stored, part,
+                                 bytes.subspan(part.first_byte, slab * byte_size(stored.dtype))));
         }
         return {};
       });

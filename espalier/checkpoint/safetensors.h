@@ -18,14 +18,14 @@
 #include "espalier/base/file.h"
 #include "espalier/base/host_array.h"
 #include "espalier/checkpoint/digest.h"
-#include "espalier/checkpoint/tensor_info.h"
+#include "espalier/checkpoint/tensor_source.h"
 
 namespace espalier {
 
 // A file open for reading, mapped into memory: only the pages that are read are loaded. Copies
 // share the map. Safe to read from several threads. The file must not be cut short while it is
 // open.
-class SafetensorsFile {
+class SafetensorsFile : public TensorSource {
  public:
   // Checks the whole header: its length, its JSON, every type, shape and offset, that the tensors
   // fill the file without gap or overlap. Anything else is kDataLoss, with both byte counts when
@@ -33,20 +33,19 @@ class SafetensorsFile {
   static Result<SafetensorsFile> open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_.path(); }
+  std::string where() const override { return path().string(); }
   // In the order of their bytes in the file.
-  const std::vector<TensorInfo>& tensors() const { return tensors_; }
+  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   // The header's "__metadata__"; empty when there is none.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  // nullptr when there is none of that name; lives as long as this object.
-  const TensorInfo* find(std::string_view name) const;
+  const TensorInfo* find(std::string_view name) const override;
 
   // The tensor's bytes in the map, which may not be aligned to its element type. Valid as long as
   // any copy of this object.
   Result<std::span<const std::byte>> view(std::string_view name) const;
   Result<HostArray> read(std::string_view name) const;
-  // Copies the slice [offset, offset + shape) to `out`, row-major; `out` has exactly its size.
-  Status read_slice(std::string_view name, const Dims& offset, const Dims& shape,
-                    std::span<std::byte> out) const;
+  Status read_view(std::string_view name, const Dims& view, const Dims& offset, const Dims& shape,
+                   std::span<std::byte> out) const override;
 
  private:
   explicit SafetensorsFile(MappedFile file) : file_(std::move(file)) {}
@@ -77,6 +76,10 @@ class SafetensorsWriter {
   // Writes the slice [offset, offset + shape) of a tensor from its row-major bytes.
   Status write_piece(std::string_view name, const Dims& offset, const Dims& shape,
                      std::span<const std::byte> bytes);
+  // The same with offset and shape in the shape `view`, which has as many elements as the tensor.
+  // All pieces of one tensor have one view.
+  Status write_view(std::string_view name, const Dims& view, const Dims& offset, const Dims& shape,
+                    std::span<const std::byte> bytes);
   // A whole tensor; type and shape must be those given to create().
   Status write(std::string_view name, const HostArray& array);
 

@@ -173,11 +173,12 @@ Result<HostArray> SafetensorsFile::read(std::string_view name) const {
   return out;
 }
 
-Status SafetensorsFile::read_slice(std::string_view name, const Dims& offset, const Dims& shape,
-                                   std::span<std::byte> out) const {
+Status SafetensorsFile::read_view(std::string_view name, const Dims& view, const Dims& offset,
+                                  const Dims& shape, std::span<std::byte> out) const {
   ESPALIER_ASSIGN(const size_t i, index_of(name));
-  ESPALIER_TRY(check_slice(tensors_[i], offset, shape, out.size()));
-  return for_each_run(tensors_[i], offset, shape,
+  ESPALIER_ASSIGN(const TensorInfo tensor, viewed(tensors_[i], view));
+  ESPALIER_TRY(check_slice(tensor, offset, shape, out.size()));
+  return for_each_run(tensor, offset, shape,
                       [&](uint64_t from, uint64_t to, uint64_t bytes) -> Status {
                         std::memcpy(out.data() + to, views_[i].data() + from, bytes);
                         return {};

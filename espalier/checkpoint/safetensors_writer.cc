@@ -21,8 +21,9 @@ struct Piece {
 
 struct Planned {
   TensorInfo tensor;
-  uint64_t begin = 0;  // byte in the file
-  std::vector<Piece> pieces;
+  uint64_t begin = 0;           // byte in the file
+  std::vector<Piece> pieces{};  // in the shape `view`
+  Dims view{};
 };
 
 bool overlap(const Piece& a, const Piece& b) {
@@ -144,7 +145,7 @@ Result<SafetensorsWriter> SafetensorsWriter::create(
                      "tensor name '" + t.name + "' is reserved or used twice in '" +
                          target.string() + "'; every tensor needs a name of its own"};
     }
-    plan.push_back({t, end, {}});
+    plan.push_back({t, end});
     end += bytes;
   }
   ESPALIER_ASSIGN(const std::string header, header_text(plan, end, metadata, target));
@@ -160,23 +161,39 @@ Result<SafetensorsWriter> SafetensorsWriter::create(
       target, std::move(file), std::move(plan), std::move(tensors), std::move(index), {}}));
 }
 
+Status SafetensorsWriter::write_view(std::string_view name, const Dims& view, const Dims& offset,
+                                     const Dims& shape, std::span<const std::byte> bytes) {
+  const auto found = state_->index.find(std::string(name));
+  if (found == state_->index.end()) {
+    return unknown_tensor(name, state_->tensors, state_->target.string());
+  }
+  Planned& planned = state_->plan[found->second];
+  ESPALIER_ASSIGN(const TensorInfo tensor, viewed(planned.tensor, view));
+  ESPALIER_TRY(check_slice(tensor, offset, shape, bytes.size()));
+  if (bytes.empty()) return {};
+  ESPALIER_TRY(for_each_run(tensor, offset, shape, [&](uint64_t to, uint64_t from, uint64_t count) {
+    return state_->file.write_at(planned.begin + to, bytes.subspan(from, count));
+  }));
+  // Recorded last: a piece that failed half-way counts as missing.
+  const std::lock_guard lock(state_->mutex);
+  if (planned.pieces.empty()) planned.view = view;
+  if (planned.view != view) {
+    return Failure{Code::kInvalidArgument, "tensor '" + tensor.name + "' is written in pieces of " +
+                                               to_string(planned.view) + " and of " +
+                                               to_string(view) +
+                                               "; give all pieces of a tensor in one shape"};
+  }
+  planned.pieces.push_back({offset, shape});
+  return {};
+}
+
 Status SafetensorsWriter::write_piece(std::string_view name, const Dims& offset, const Dims& shape,
                                       std::span<const std::byte> bytes) {
   const auto found = state_->index.find(std::string(name));
   if (found == state_->index.end()) {
     return unknown_tensor(name, state_->tensors, state_->target.string());
   }
-  Planned& planned = state_->plan[found->second];
-  ESPALIER_TRY(check_slice(planned.tensor, offset, shape, bytes.size()));
-  if (bytes.empty()) return {};
-  ESPALIER_TRY(
-      for_each_run(planned.tensor, offset, shape, [&](uint64_t to, uint64_t from, uint64_t count) {
-        return state_->file.write_at(planned.begin + to, bytes.subspan(from, count));
-      }));
-  // Recorded last: a piece that failed half-way counts as missing.
-  const std::lock_guard lock(state_->mutex);
-  planned.pieces.push_back({offset, shape});
-  return {};
+  return write_view(name, state_->plan[found->second].tensor.dims, offset, shape, bytes);
 }
 
 Status SafetensorsWriter::write(std::string_view name, const HostArray& array) {

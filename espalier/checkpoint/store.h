@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "espalier/base/host_array.h"
-#include "espalier/checkpoint/tensor_info.h"
+#include "espalier/checkpoint/tensor_source.h"
 
 namespace espalier {
 
@@ -62,6 +62,10 @@ class CheckpointWriter {
   // in any order and must not overlap.
   Status write_piece(std::string_view name, const Dims& offset, const Dims& shape,
                      std::span<const std::byte> bytes);
+  // The same with offset and shape in the shape `view`, which has as many elements as the tensor.
+  // All pieces of one tensor have one view.
+  Status write_view(std::string_view name, const Dims& view, const Dims& offset, const Dims& shape,
+                    std::span<const std::byte> bytes);
   Status write(std::string_view name, const HostArray& array);
 
   // Finishes, syncs and publishes the checkpoint, points `latest` to it, then deletes old ones. A
@@ -81,7 +85,7 @@ struct OpenOptions {
 };
 
 // One checkpoint being read. Copies share the mapped files. Safe to read from several threads.
-class CheckpointReader {
+class CheckpointReader : public TensorSource {
  public:
   // `which` is "latest", "best" or a step's number. Every file must be there with the size and the
   // SHA-256 that the index gives. When `latest` is damaged or missing, the newest whole checkpoint
@@ -95,16 +99,15 @@ class CheckpointReader {
   const std::filesystem::path& folder() const;
   const std::vector<std::string>& warnings() const;
   const nlohmann::json& metadata() const;
+  std::string where() const override;
   // Of all files, in the files' order.
-  const std::vector<TensorInfo>& tensors() const;
-  // nullptr when there is none of that name; lives as long as any copy of this object.
-  const TensorInfo* find(std::string_view name) const;
+  const std::vector<TensorInfo>& tensors() const override;
+  const TensorInfo* find(std::string_view name) const override;
 
   Result<HostArray> read(std::string_view name) const;
-  // Copies the slice [offset, offset + shape) to `out`, row-major; only the pages that the slice
-  // touches are loaded.
-  Status read_slice(std::string_view name, const Dims& offset, const Dims& shape,
-                    std::span<std::byte> out) const;
+  // Only the pages that the slice touches are loaded.
+  Status read_view(std::string_view name, const Dims& view, const Dims& offset, const Dims& shape,
+                   std::span<std::byte> out) const override;
 
  private:
   struct State;

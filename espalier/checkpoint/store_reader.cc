@@ -1,9 +1,8 @@
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
 #include "espalier/checkpoint/folder.h"
-#include "espalier/checkpoint/safetensors.h"
 #include "espalier/checkpoint/store.h"
+#include "espalier/checkpoint/tensor_files.h"
 
 namespace espalier {
 namespace fs = std::filesystem;
@@ -89,9 +88,7 @@ struct CheckpointReader::State {
   fs::path folder;
   std::vector<std::string> warnings;
   Json metadata;
-  std::vector<SafetensorsFile> files;
-  std::vector<TensorInfo> tensors;
-  std::unordered_map<std::string, std::pair<size_t, size_t>> index;  // file, place in `tensors`
+  TensorFiles files;
 };
 
 // Fails with every problem of the folder, not only the first.
@@ -119,13 +116,11 @@ Result<std::shared_ptr<CheckpointReader::State>> CheckpointReader::load(const fs
                                             "' was altered: it does not list tensor '" + t.name +
                                             "' of " + name};
       }
-      state->index[t.name] = {state->files.size(), state->tensors.size()};
-      state->tensors.push_back(t);
     }
-    state->files.push_back(std::move(file));
+    ESPALIER_TRY(state->files.add(std::move(file)));
   }
   for (const auto& [tensor, file] : index.weight_map) {
-    if (!state->index.contains(tensor)) {
+    if (state->files.find(tensor) == nullptr) {
       return Failure{Code::kDataLoss, "'" + (folder / "index.json").string() +
                                           "' was altered: it lists tensor '" + tensor + "' in " +
                                           file + ", which is not there"};
@@ -227,28 +222,21 @@ int64_t CheckpointReader::step() const { return state_->step; }
 const fs::path& CheckpointReader::folder() const { return state_->folder; }
 const std::vector<std::string>& CheckpointReader::warnings() const { return state_->warnings; }
 const Json& CheckpointReader::metadata() const { return state_->metadata; }
-const std::vector<TensorInfo>& CheckpointReader::tensors() const { return state_->tensors; }
-
+std::string CheckpointReader::where() const { return state_->folder.string(); }
+const std::vector<TensorInfo>& CheckpointReader::tensors() const { return state_->files.tensors(); }
 const TensorInfo* CheckpointReader::find(std::string_view name) const {
-  const auto found = state_->index.find(std::string(name));
-  return found == state_->index.end() ? nullptr : &state_->tensors[found->second.second];
+  return state_->files.find(name);
 }
 
 Result<HostArray> CheckpointReader::read(std::string_view name) const {
-  const auto found = state_->index.find(std::string(name));
-  if (found == state_->index.end()) {
-    return unknown_tensor(name, state_->tensors, state_->folder.string());
-  }
-  return state_->files[found->second.first].read(name);
+  ESPALIER_ASSIGN(const SafetensorsFile* file, state_->files.holder(name, where()));
+  return file->read(name);
 }
 
-Status CheckpointReader::read_slice(std::string_view name, const Dims& offset, const Dims& shape,
-                                    std::span<std::byte> out) const {
-  const auto found = state_->index.find(std::string(name));
-  if (found == state_->index.end()) {
-    return unknown_tensor(name, state_->tensors, state_->folder.string());
-  }
-  return state_->files[found->second.first].read_slice(name, offset, shape, out);
+Status CheckpointReader::read_view(std::string_view name, const Dims& view, const Dims& offset,
+                                   const Dims& shape, std::span<std::byte> out) const {
+  ESPALIER_ASSIGN(const SafetensorsFile* file, state_->files.holder(name, where()));
+  return file->read_view(name, view, offset, shape, out);
 }
 
 }  // namespace espalier

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "espalier/checkpoint/folder.h"
 #include "espalier/checkpoint/safetensors.h"
+#include "espalier/checkpoint/shards.h"
 #include "espalier/checkpoint/store.h"
 
 namespace espalier {
@@ -41,56 +44,34 @@ class FolderLock {
   int fd_;
 };
 
-struct Shard {
-  std::string file;
-  std::vector<TensorInfo> tensors;
-};
-
 bool valid_group(const std::string& group) {
   return !group.empty() && std::all_of(group.begin(), group.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
   });
 }
 
-std::string five_digits(size_t n) {
-  const std::string digits = std::to_string(n);
-  return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
-}
-
 // Fills files in the caller's order, each group its own.
 Result<std::vector<Shard>> plan_shards(const std::vector<CheckpointTensor>& tensors,
                                        uint64_t file_bytes) {
-  std::map<std::string, std::vector<Shard>> groups;
-  std::map<std::string, uint64_t> filled;  // bytes in the group's last file
-  std::unordered_map<std::string, const CheckpointTensor*> seen;
+  std::map<std::string, std::vector<TensorInfo>> groups;
+  std::unordered_set<std::string> seen;
   for (const CheckpointTensor& t : tensors) {
     if (!valid_group(t.group)) {
       return Failure{Code::kInvalidArgument, "checkpoint group '" + t.group + "' of tensor '" +
                                                  t.tensor.name +
                                                  "' must be lower-case letters, digits and '_'"};
     }
-    if (!seen.emplace(t.tensor.name, &t).second) {
+    if (!seen.insert(t.tensor.name).second) {
       return Failure{Code::kInvalidArgument, "checkpoint tensor '" + t.tensor.name +
                                                  "' is listed twice; names are unique "
                                                  "over all groups"};
     }
-    ESPALIER_ASSIGN(const uint64_t bytes, stored_bytes(t.tensor));
-    std::vector<Shard>& shards = groups[t.group];
-    uint64_t& last = filled[t.group];
-    if (shards.empty() || last + bytes > file_bytes) {
-      shards.emplace_back();
-      last = 0;
-    }
-    shards.back().tensors.push_back(t.tensor);
-    last += bytes;
+    groups[t.group].push_back(t.tensor);
   }
   std::vector<Shard> out;
-  for (auto& [group, shards] : groups) {
-    for (size_t i = 0; i < shards.size(); ++i) {
-      shards[i].file =
-          group + "-" + five_digits(i + 1) + "-of-" + five_digits(shards.size()) + ".safetensors";
-      out.push_back(std::move(shards[i]));
-    }
+  for (auto& [group, members] : groups) {
+    ESPALIER_ASSIGN(std::vector<Shard> shards, split_shards(group, std::move(members), file_bytes));
+    std::move(shards.begin(), shards.end(), std::back_inserter(out));
   }
   return out;
 }
@@ -225,6 +206,15 @@ Status CheckpointWriter::write_piece(std::string_view name, const Dims& offset, 
   if (!state_) return spent();
   ESPALIER_ASSIGN(const size_t shard, state_->shard_of(name));
   const Status written = state_->writers[shard].write_piece(name, offset, shape, bytes);
+  if (!written) return state_->explain(written.failure());
+  return {};
+}
+
+Status CheckpointWriter::write_view(std::string_view name, const Dims& view, const Dims& offset,
+                                    const Dims& shape, std::span<const std::byte> bytes) {
+  if (!state_) return spent();
+  ESPALIER_ASSIGN(const size_t shard, state_->shard_of(name));
+  const Status written = state_->writers[shard].write_view(name, view, offset, shape, bytes);
   if (!written) return state_->explain(written.failure());
   return {};
 }

@@ -70,18 +70,42 @@ Status check_slice(const TensorInfo& tensor, const Dims& offset, const Dims& sha
   return {};
 }
 
+Result<TensorInfo> viewed(const TensorInfo& tensor, const Dims& view) {
+  TensorInfo out{tensor.name, tensor.dtype, view};
+  ESPALIER_ASSIGN(const uint64_t bytes, stored_bytes(out));
+  ESPALIER_ASSIGN(const uint64_t stored, stored_bytes(tensor));
+  if (bytes == stored) return out;
+  return Failure{Code::kInvalidArgument, "tensor '" + tensor.name + "' of shape " +
+                                             to_string(tensor.dims) + " cannot be seen as " +
+                                             to_string(view) + ": the numbers of elements differ"};
+}
+
+std::vector<std::string> nearest_names(std::string_view name, std::vector<std::string> names,
+                                       size_t count) {
+  std::vector<std::pair<size_t, std::string>> ranked;
+  ranked.reserve(names.size());
+  for (std::string& other : names) {
+    const size_t distance = edit_distance(name, other);
+    ranked.emplace_back(distance, std::move(other));
+  }
+  const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(std::min(count, ranked.size()));
+  std::partial_sort(ranked.begin(), end, ranked.end());
+  ranked.erase(end, ranked.end());
+  std::vector<std::string> out;
+  for (auto& [distance, other] : ranked) out.push_back(std::move(other));
+  return out;
+}
+
 Failure unknown_tensor(std::string_view name, const std::vector<TensorInfo>& tensors,
                        const std::string& where) {
-  std::vector<std::pair<size_t, std::string>> ranked;
-  ranked.reserve(tensors.size());
-  for (const TensorInfo& t : tensors) ranked.emplace_back(edit_distance(name, t.name), t.name);
-  const size_t shown = std::min<size_t>(3, ranked.size());
-  std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(shown),
-                    ranked.end());
+  std::vector<std::string> names;
+  names.reserve(tensors.size());
+  for (const TensorInfo& t : tensors) names.push_back(t.name);
+  const std::vector<std::string> nearest = nearest_names(name, std::move(names), 3);
   std::string message = "no tensor '" + std::string(name) + "' in '" + where + "'";
-  if (shown == 0) return {Code::kNotFound, message + ", which holds none"};
+  if (nearest.empty()) return {Code::kNotFound, message + ", which holds none"};
   message += "; the nearest names are ";
-  for (size_t i = 0; i < shown; ++i) message += (i > 0 ? ", '" : "'") + ranked[i].second + "'";
+  for (size_t i = 0; i < nearest.size(); ++i) message += (i > 0 ? ", '" : "'") + nearest[i] + "'";
   return {Code::kNotFound, message};
 }
 

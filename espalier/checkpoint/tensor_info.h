@@ -25,6 +25,14 @@ Result<uint64_t> stored_bytes(const TensorInfo& tensor);
 // the slice's size.
 Status check_slice(const TensorInfo& tensor, const Dims& offset, const Dims& shape, uint64_t bytes);
 
+// The tensor looked at in another shape of the same bytes; kInvalidArgument when the shapes differ
+// in their number of elements.
+Result<TensorInfo> viewed(const TensorInfo& tensor, const Dims& view);
+
+// The `count` names of the smallest edit distance to `name`, the nearest first.
+std::vector<std::string> nearest_names(std::string_view name, std::vector<std::string> names,
+                                       size_t count);
+
 // kNotFound: "no tensor 'NAME' in 'WHERE'; the nearest names are ...".
 Failure unknown_tensor(std::string_view name, const std::vector<TensorInfo>& tensors,
                        const std::string& where);

@@ -13,7 +13,13 @@ namespace {
 Failure invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
 std::string full_key(std::string_view table_name, std::string_view key) {
-  return key_toml(table_name) + "." + key_toml(key);
+  return std::string(table_name) + "." + key_toml(key);
+}
+
+// "logging" of "logging.wandb"; "" of a top-level table.
+std::string_view parent_of(std::string_view table_name) {
+  const size_t dot = table_name.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : table_name.substr(0, dot);
 }
 
 }  // namespace
@@ -36,8 +42,15 @@ Result<Recipe> Recipe::parse(std::string_view text, const std::string& name,
 }
 
 const Value* Recipe::table(std::string_view table_name) const {
-  const Value* value = document_.find(table_name);
+  const Value* value = find(table_name);
   return value != nullptr && value->is_table() ? value : nullptr;
+}
+
+const Value* Recipe::find(std::string_view table_name) const {
+  const std::string_view parent = parent_of(table_name);
+  if (parent.empty()) return document_.find(table_name);
+  const Value* outer = find(parent);
+  return outer == nullptr ? nullptr : outer->find(table_name.substr(parent.size() + 1));
 }
 
 std::vector<std::string>& Recipe::known_keys(std::string_view table_name) {
@@ -54,7 +67,7 @@ void Recipe::add_known(std::string_view table_name, std::string_view key) {
 
 Status Recipe::open_table(std::string_view table_name) {
   known_keys(table_name);
-  const Value* value = document_.find(table_name);
+  const Value* value = find(table_name);
   if (value == nullptr || value->is_table()) return {};
   return invalid(fmt::format("{}: '{}' must be a table, found {}; write its keys under [{}]",
                              value->place.text(), table_name, value->description(), table_name));
@@ -83,31 +96,34 @@ Status Recipe::check_keys(std::string_view table_name) const {
                                full_key(table_name, nearest_name(entry.key, known)), table_name,
                                fmt::join(known, ", ")));
   }
+  for (const auto& [name, keys] : known_) {
+    if (parent_of(name) == table_name) ESPALIER_TRY(check_keys(name));
+  }
   return {};
 }
 
 Status Recipe::finish() const {
   std::vector<std::string> names;
-  for (const auto& [name, keys] : known_) names.push_back(name);
+  for (const auto& [name, keys] : known_) {
+    if (parent_of(name).empty()) names.push_back(name);
+  }
   for (const Entry& entry : std::get<Value::Table>(document_.data)) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end()) {
       ESPALIER_TRY(check_keys(entry.key));
       continue;
     }
     const std::string place = entry.place.text();
-    if (!entry.value.is_table()) {
-      for (const auto& [name, keys] : known_) {
-        if (std::find(keys.begin(), keys.end(), entry.key) != keys.end()) {
-          return invalid(fmt::format("{}: unknown key '{}' outside any table; did you mean '{}'?",
-                                     place, entry.key, full_key(name, entry.key)));
-        }
+    const char* kind = entry.value.is_table() ? "table" : "key";
+    for (const auto& [name, keys] : known_) {
+      if (std::find(keys.begin(), keys.end(), entry.key) != keys.end()) {
+        return invalid(fmt::format("{}: unknown {} '{}' outside any table; did you mean '{}'?",
+                                   place, kind, entry.key, full_key(name, entry.key)));
       }
     }
-    return invalid(
-        fmt::format("{}: unknown {} '{}'; did you mean '{}'? A recipe has the tables: "
-                    "{}",
-                    place, entry.value.is_table() ? "table" : "key", entry.key,
-                    nearest_name(entry.key, names), fmt::join(names, ", ")));
+    return invalid(fmt::format(
+        "{}: unknown {} '{}'; did you mean '{}'? A recipe has the tables: "
+        "{}",
+        place, kind, entry.key, nearest_name(entry.key, names), fmt::join(names, ", ")));
   }
   return {};
 }
@@ -137,7 +153,7 @@ void FieldReader::check(std::string_view key, const Value& value, const Check& c
 }
 
 void RecipeWriter::begin_table(std::string_view table_name) {
-  name_ = key_toml(table_name);
+  name_ = table_name;
   lines_.clear();
   sub_tables_.clear();
   keys_.clear();

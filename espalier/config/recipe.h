@@ -6,6 +6,7 @@
 //   void bind(V& v, DataConfig& c) {      // found by argument-dependent look-up
 //     v("source", c.source, one_of({"text", "tokens"}));
 //     v("seq_len", c.seq_len, at_least(1));
+//     v.sub_table("cache", c.cache);      // a struct with a bind() of its own: [data.cache]
 //   }
 //
 //   ESPALIER_ASSIGN(Recipe recipe, Recipe::load("run.toml", {"data.seq_len=64"}));
@@ -46,7 +47,8 @@ class Recipe {
                               const std::vector<std::string>& overrides = {});
 
   const std::string& name() const { return name_; }
-  // A table by its name; null when the recipe has none.
+  // A table by its name, one inside another as "logging.wandb"; null when the recipe has none. The
+  // names of tables that are read hold no dots themselves.
   const Value* table(std::string_view table_name) const;
 
   // Fails when a top-level name is no table that was read, or a table has a key that nothing
@@ -55,13 +57,15 @@ class Recipe {
 
   // What reading uses: the keys bound so far in each table.
   void add_known(std::string_view table_name, std::string_view key);
-  // Fails when a table has a key that was not bound, naming the nearest that was.
+  // Fails when a table, or one bound inside it, has a key that was not bound, naming the nearest
+  // that was.
   Status check_keys(std::string_view table_name) const;
   // Notes a table as known; fails when the recipe has something else under its name.
   Status open_table(std::string_view table_name);
 
  private:
   std::vector<std::string>& known_keys(std::string_view table_name);
+  const Value* find(std::string_view table_name) const;  // whatever stands under the name
   std::string name_;
   Value document_;
   std::vector<std::pair<std::string, std::vector<std::string>>> known_;  // table -> its keys
@@ -87,9 +91,23 @@ class FieldReader {
     field = std::move(parsed);
   }
 
+  // A struct under a key: a table inside this one. Its bind() may nest further.
+  template <class T>
+  void sub_table(std::string_view key, T& nested) {
+    recipe_.add_known(table_name_, key);
+    const std::string name = table_name_ + "." + std::string(key);
+    keep(recipe_.open_table(name));
+    FieldReader reader(recipe_, name);
+    bind(reader, nested);
+    keep(reader.status());
+  }
+
   const Status& status() const { return status_; }
 
  private:
+  void keep(const Status& status) {
+    if (status_.ok()) status_ = status;
+  }
   void fail(std::string message);
   void fail_missing(std::string_view key);
   void fail_type(std::string_view key, const Value& value, const std::string& expected);
@@ -137,6 +155,13 @@ class RecipeWriter {
   template <class T, class... Checks>
   void operator()(std::string_view key, const T& field, const Checks&...) {
     add(key, write_field(field));
+  }
+  template <class T>
+  void sub_table(std::string_view key, const T& nested) {
+    if (!keys_.emplace(key).second) return;
+    RecipeWriter inner;
+    inner.table(name_ + "." + std::string(key), nested);
+    sub_tables_ += inner.text_;
   }
 
  private:

@@ -19,13 +19,6 @@ namespace espalier {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr KnownFile kKnownFiles[] = {
-    {"tinystories", "train", "TinyStories-train.txt",
-     "c5cf5e22ff13614e830afbe61a99fbcbe8bcb7dd72252b989fa1117a368d401f", 1924281556},
-    {"tinystories", "valid", "TinyStories-valid.txt",
-     "94e431816c4cce81ff71e4408ff8d3bda9a42e8d2663986697c3954288cb38b4", 19447282},
-};
-
 fs::path with_suffix(const fs::path& path, std::string_view suffix) {
   fs::path out = path;
   out += suffix;
@@ -263,12 +256,6 @@ Result<Downloaded> download(const std::string& url, const fs::path& target,
   }
   ESPALIER_TRY(sync_folder(target.has_parent_path() ? target.parent_path() : fs::path(".")));
   return out;
-}
-
-std::span<const KnownFile> known_files() { return kKnownFiles; }
-
-std::string_view tinystories_url() {
-  return "https://huggingface.co/datasets/roneneldan/TinyStories/resolve/main";
 }
 
 }  // namespace espalier

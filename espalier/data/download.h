@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "espalier/base/error.h"
 
@@ -37,17 +35,5 @@ struct Downloaded {
 // broken off too often: kUnavailable; 404: kNotFound. Proxies are taken from the environment.
 Result<Downloaded> download(const std::string& url, const std::filesystem::path& target,
                             const DownloadOptions& options = {});
-
-// A file of a published data set, with its size and digest as its repository's Git LFS pointers
-// state them.
-struct KnownFile {
-  std::string_view data_set, split, file, sha256;
-  uint64_t size;
-};
-
-// The files of "tinystories": train and valid.
-std::span<const KnownFile> known_files();
-// Where they are fetched from: the folder's URL, without a slash at its end.
-std::string_view tinystories_url();
 
 }  // namespace espalier

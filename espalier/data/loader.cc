@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -23,6 +24,13 @@ struct Filled {
   LoaderState after;
 };
 
+// Draw `at` of the state's epoch: the high half of a random 64-bit number times n, which is even to
+// one part in 2^64 / n.
+uint64_t draw(const LoaderState& state, uint64_t at, uint64_t n) {
+  const uint64_t random = mix64(mix64(mix64(state.seed) ^ state.epoch) ^ at);
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(random) * n >> 64);
+}
+
 }  // namespace
 
 // Shared by the loader, its thread and every lease, so that a batch can outlive its loader.
@@ -39,6 +47,11 @@ struct Loader::Ring {
   std::optional<Failure> failure;
   std::thread thread;
 
+  // Rows of an epoch. Drawn ones may be fewer than a batch, which is then an epoch.
+  int64_t epoch_rows() const {
+    return rows->starts() > 0 ? std::max(rows->rows(), options.batch_size) : rows->rows();
+  }
+
   Slot make_slot() const {
     const Dims dims = {options.batch_size, rows->seq_len()};
     return {HostArray(DType::kS32, dims), HostArray(DType::kS32, dims)};
@@ -46,7 +59,8 @@ struct Loader::Ring {
 
   // Fills the slot with the batch that begins at `state`, and moves the state past it.
   Status fill(Slot& slot, LoaderState& state) const {
-    const auto count = static_cast<uint64_t>(rows->rows());
+    const auto count = static_cast<uint64_t>(epoch_rows());
+    const auto starts = static_cast<uint64_t>(rows->starts());
     const auto batch = static_cast<uint64_t>(options.batch_size);
     if (state.index > count || count - state.index < batch) {
       state = {state.seed, state.epoch + 1, 0};
@@ -56,7 +70,8 @@ struct Loader::Ring {
     const auto tokens = slot.tokens.as<int32_t>();
     const auto targets = slot.targets.as<int32_t>();
     for (uint64_t i = 0; i < batch; ++i) {
-      const uint64_t row = options.shuffle ? order(state.index + i) : state.index + i;
+      const uint64_t at = state.index + i;
+      const uint64_t row = starts > 0 ? draw(state, at, starts) : options.shuffle ? order(at) : at;
       ESPALIER_TRY(rows->fill(static_cast<int64_t>(row), tokens.subspan(i * length, length),
                               targets.subspan(i * length, length)));
     }
@@ -105,7 +120,7 @@ Result<std::unique_ptr<Loader>> Loader::start(std::shared_ptr<const RowSource> r
                    fmt::format("data.batch_size must be at least 1, got {} (with {} slots)",
                                options.batch_size, options.slots)};
   }
-  if (rows->rows() < options.batch_size) {
+  if (rows->starts() == 0 && rows->rows() < options.batch_size) {
     return Failure{
         Code::kInvalidArgument,
         fmt::format(
@@ -121,7 +136,7 @@ Result<std::unique_ptr<Loader>> Loader::start(std::shared_ptr<const RowSource> r
   Ring& ring = *out->ring_;
   ring.rows = std::move(rows);
   ring.options = options;
-  out->batches_per_epoch_ = ring.rows->rows() / options.batch_size;
+  out->batches_per_epoch_ = ring.epoch_rows() / options.batch_size;
   for (int i = 0; i < options.slots; ++i) ring.free.push_back(ring.make_slot());
   ring.thread = std::thread([&ring, state] { ring.run(state); });
   return out;

@@ -12,7 +12,7 @@ namespace espalier {
 // Where a loader stands: these numbers are all that a checkpoint needs, and any loader over the
 // same rows with the same options goes on from them exactly.
 struct LoaderState {
-  uint64_t seed = 0;   // of the order
+  uint64_t seed = 0;   // of the order, or of the draws
   uint64_t epoch = 0;  // passes over the rows completed
   uint64_t index = 0;  // rows of this pass already given out
   bool operator==(const LoaderState&) const = default;
@@ -20,8 +20,10 @@ struct LoaderState {
 
 struct LoaderOptions {
   int64_t batch_size = 32;  // rows of a batch, over all devices
-  bool shuffle = true;      // false: rows in order, each epoch alike
-  int slots = 4;            // batches kept in memory, at least 1
+  // false: rows in order, each epoch alike. Without meaning where the rows are drawn
+  // (RowSource::starts).
+  bool shuffle = true;
+  int slots = 4;  // batches kept in memory, at least 1
 };
 
 // The arrays are a slot of the loader's ring, 64-byte aligned, filled straight from the mapped
@@ -36,11 +38,12 @@ struct Batch {
 };
 
 // Goes through the rows epoch after epoch, without end; the rows that do not fill a last batch are
-// left out of their epoch. One thread may call next() at a time.
+// left out of their epoch. Where rows are drawn, draw i of an epoch depends on seed, epoch and i
+// alone, and is even over the places. One thread may call next() at a time.
 class Loader {
  public:
-  // Starts the thread. kInvalidArgument where the rows are fewer than a batch, or an option is out
-  // of range.
+  // Starts the thread. kInvalidArgument where the rows are fewer than a batch (drawn ones: where
+  // there is none), or an option is out of range.
   static Result<std::unique_ptr<Loader>> start(std::shared_ptr<const RowSource> rows,
                                                const LoaderOptions& options,
                                                LoaderState state = {});

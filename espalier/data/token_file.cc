@@ -71,8 +71,8 @@ Result<TokenFile::Info> parse_header(const fs::path& path, std::span<const std::
 
 Result<TokenFile> TokenFile::open(const fs::path& path) {
   TokenFile out;
-  ESPALIER_ASSIGN(out.file_, MappedFile::open(path));
-  const auto bytes = out.file_.bytes();
+  ESPALIER_ASSIGN(out.tokens_.file, MappedFile::open(path));
+  const auto bytes = out.tokens_.file.bytes();
   ESPALIER_ASSIGN(out.info_, parse_header(path, bytes));
   const size_t expected = file_size(out.info_);
   if (bytes.size() != expected) {
@@ -86,7 +86,9 @@ Result<TokenFile> TokenFile::open(const fs::path& path) {
                                      "header says {}",
                                      digest, out.info_.content_sha256));
   }
-  out.tokens_ = bytes.data() + kTokensAt;
+  out.tokens_.tokens = bytes.data() + kTokensAt;
+  out.tokens_.count = out.info_.token_count;
+  out.tokens_.token_bytes = out.info_.token_bytes;
   if (out.has_stories()) {
     out.stories_ = {reinterpret_cast<const uint64_t*>(bytes.data() + stories_at(out.info_)),
                     static_cast<size_t>(out.info_.story_count) + 1};
@@ -97,15 +99,6 @@ Result<TokenFile> TokenFile::open(const fs::path& path) {
     }
   }
   return out;
-}
-
-void TokenFile::copy(int64_t begin, std::span<int32_t> out) const {
-  if (info_.token_bytes == 4) {
-    std::memcpy(out.data(), tokens_ + begin * 4, out.size_bytes());
-    return;
-  }
-  const auto* from = reinterpret_cast<const uint16_t*>(tokens_) + begin;
-  for (size_t i = 0; i < out.size(); ++i) out[i] = from[i];
 }
 
 Status TokenFile::check_vocab(int64_t model_vocab) const {

@@ -20,6 +20,7 @@
 #include "espalier/base/error.h"
 #include "espalier/base/file.h"
 #include "espalier/data/source_text.h"
+#include "espalier/data/token_run.h"
 #include "espalier/text/tokenizer.h"
 
 namespace espalier {
@@ -55,7 +56,7 @@ class TokenFile {
   static Result<TokenFile> open(const std::filesystem::path& path);
 
   const Info& info() const { return info_; }
-  const std::filesystem::path& path() const { return file_.path(); }
+  const std::filesystem::path& path() const { return tokens_.file.path(); }
   int64_t size() const { return info_.token_count; }
   bool has_stories() const { return info_.story_count > 0; }
   // First token of story i; i = story_count gives the end of the last.
@@ -63,7 +64,12 @@ class TokenFile {
     return static_cast<int64_t>(stories_[static_cast<size_t>(i)]);
   }
   // Copies tokens[begin, begin + out.size()), all within size().
-  void copy(int64_t begin, std::span<int32_t> out) const;
+  void copy(int64_t begin, std::span<int32_t> out) const { tokens_.copy(begin, out); }
+  // tokens[begin, end).
+  TokenRun run(int64_t begin, int64_t end) const {
+    return {tokens_.file, tokens_.tokens + begin * tokens_.token_bytes, end - begin,
+            tokens_.token_bytes};
+  }
 
   // kInvalidArgument where a token's id is not below a model's vocabulary size; the message names
   // the id, its position and both sizes.
@@ -71,8 +77,7 @@ class TokenFile {
 
  private:
   Info info_;
-  MappedFile file_;
-  const std::byte* tokens_ = nullptr;
+  TokenRun tokens_;
   std::span<const uint64_t> stories_;
 };
 

@@ -1,133 +1,287 @@
 #include "espalier/generate/sampler.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "espalier/ops/control.h"
-#include "espalier/ops/elementwise.h"
-#include "espalier/ops/gather.h"
-#include "espalier/ops/reduce.h"
-#include "espalier/ops/shape.h"
-#include "espalier/ops/source.h"
-#include "espalier/random/random.h"
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
 
 namespace espalier {
 namespace {
 
-// One draw from logits (V): an s32 scalar.
-Tensor draw(const Tensor& logits, int64_t top_k, const Tensor& temperature, const Tensor& key) {
-  const TopKResult best = top_k > 0 ? espalier::top_k(logits, top_k) : TopKResult{logits, Tensor()};
-  // At temperature 0 the likeliest token; dividing by 1 there keeps the other branch finite.
-  const Tensor greedy = compare(temperature, 0.0, Direction::kEq);
-  const Tensor divisor = select(greedy, ones_like(temperature), temperature);
-  const Tensor drawn = random::categorical(key, best.values / divisor);
-  const Tensor chosen = select(greedy, argmax(best.values, 0), drawn);
-  return best.indices.empty() ? chosen : take(best.indices, chosen);
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+constexpr int64_t kSmallestBucket = 16;
+
+// What a prompt is padded to, so that few programs serve all lengths.
+int64_t bucket_of(int64_t length, int64_t longest) {
+  int64_t bucket = kSmallestBucket;
+  while (bucket < length) bucket *= 2;
+  return std::min(bucket, longest);
 }
 
 }  // namespace
 
-Result<Sampler> Sampler::create(const std::shared_ptr<Runtime>& runtime, const LanguageModel& model,
-                                const std::vector<LayoutPtr>& params, const ShardingRules& rules,
-                                const SamplerOptions& options) {
-  const int64_t length = model.max_len();
-  if (options.top_k > model.vocab_size()) {
-    throw Error("sample.top_k = " + std::to_string(options.top_k) +
-                " is larger than the vocabulary of " + std::to_string(model.vocab_size()));
+Sampler::Sampler(std::shared_ptr<Runtime> runtime, const LanguageModel& model,
+                 std::vector<LayoutPtr> params, const ShardingRules& rules,
+                 const SamplerOptions& options)
+    : runtime_(std::move(runtime)), stop_at_(options.stop_at) {
+  spec_.model = &model;
+  spec_.params = std::move(params);
+  spec_.rules = rules;
+  spec_.draw = {options.top_k, options.top_p};
+  spec_.vocab = model.vocab_size();
+  if (options.vocab > 0) spec_.vocab = std::min(spec_.vocab, options.vocab);
+  spec_.rows = options.batch;
+  spec_.dtype = options.dtype;
+  if (options.top_k > spec_.vocab) {
+    throw Error(fmt::format(
+        "sample.top_k = {} (or --top-k) is larger than the vocabulary of {}; make it smaller",
+        options.top_k, spec_.vocab));
   }
-  ProgramSpec spec;
-  spec.name = "sample";
-  spec.rules = rules;
-  spec.rules.axes.erase("batch");  // one text: there is nothing to split
-  std::vector<TensorType> types;
-  const auto argument = [&](const std::string& name, const LayoutPtr& layout) {
-    spec.arguments.push_back({name, layout});
-    types.push_back(layout->type);
-  };
-  const auto replicated = [](TensorType type) { return make_layout(std::move(type)); };
-  for (size_t i = 0; i < params.size(); ++i) argument(model.params()[i].name, params[i]);
-  argument("tokens", replicated({DType::kS32, {1, length}}));
-  argument("lengths", replicated({DType::kS32, {2}}));  // of the prompt and of the whole text
-  argument("temperature", replicated({DType::kF32, {}}));
-  argument("key", replicated({DType::kU32, {2}}));
-
-  spec.function = trace(types, [&](const Tensors& in) {
-    const size_t n = params.size();
-    const Ctx cx(model.params(), {in.begin(), in.begin() + static_cast<int64_t>(n)});
-    const Tensor tokens = in[n], temperature = in[n + 2], key = in[n + 3];
-    const auto length_at = [&](int64_t i) {
-      return reshape(slice_dim(in[n + 1], 0, i, i + 1), {});
-    };
-    const Tensor limit = length_at(1), zero = full_int({DType::kS32, {}}, 0);
-    // State: tokens, how many there are, whether the text has ended.
-    const auto going = [&](const Tensors& now) {
-      return bit_and(compare(now[1], limit, Direction::kLt), logical_not(now[2]));
-    };
-    const auto step = [&](const Tensors& now) -> Tensors {
-      const Tensor hidden = model.hidden(now[0], cx);
-      const Tensor last = dynamic_slice(hidden, {zero, now[1] - full_int(zero.type(), 1), zero},
-                                        {1, 1, hidden.dim(2)});
-      const Tensor logits = reshape(model.logits(last, cx), {model.vocab_size()});
-      const Tensor id = draw(convert(logits, DType::kF32), options.top_k, temperature,
-                             random::fold_in(key, now[1]));
-      Tensor ended = now[2];
-      if (options.stop_at) {
-        ended = compare(id, full_int(id.type(), *options.stop_at), Direction::kEq);
-      }
-      // The token that ends the text is not counted.
-      const Tensor count = select(ended, now[1], now[1] + full_int(now[1].type(), 1));
-      return {dynamic_update_slice(now[0], reshape(id, {1, 1}), {zero, now[1]}), count, ended};
-    };
-    const Tensors done =
-        while_loop(going, step, {tokens, length_at(0), full_int({DType::kBool, {}}, 0)});
-    return Tensors{done[0], done[1]};
-  });
-  spec.results = {{}, {}};
-  ESPALIER_ASSIGN(Program program, compile(runtime, std::move(spec)));
-  return Sampler(runtime, std::move(program), length, model.vocab_size());
+  if (!(options.top_p > 0 && options.top_p <= 1)) {
+    throw Error(
+        fmt::format("top_p (--top-p) must be above 0 and at most 1, got {}", options.top_p));
+  }
+  if (options.batch < 1) {
+    throw Error(fmt::format("a batch has at least 1 text, got {}", options.batch));
+  }
 }
 
 Status Sampler::check(const Request& request) const {
   const auto prompt = static_cast<int64_t>(request.prompt.size());
-  if (prompt == 0 || prompt >= max_len_) {
-    return Failure{Code::kInvalidArgument,
-                   prompt == 0 ? "the prompt has no tokens; give a text to continue"
-                               : "the prompt has " + std::to_string(prompt) +
-                                     " tokens, but the model takes at most " +
-                                     std::to_string(max_len_ - 1) + "; shorten the prompt"};
+  const auto bad = [](std::string message) {
+    return Failure{Code::kInvalidArgument, std::move(message)};
+  };
+  if (prompt == 0) return bad("the prompt has no tokens; give a text to continue");
+  if (prompt >= max_len() && !request.slide) {
+    return bad(fmt::format(
+        "the prompt has {} tokens, but the model takes {} with at least one that follows, so a "
+        "prompt has at most {}; shorten it, or let the window slide (--slide)",
+        prompt, max_len(), max_len() - 1));
+  }
+  if (std::max(prompt, request.max_tokens) > std::numeric_limits<int32_t>::max()) {
+    return bad(fmt::format("a text has at most {} tokens, asked for {}",
+                           std::numeric_limits<int32_t>::max(),
+                           std::max(prompt, request.max_tokens)));
   }
   for (const int32_t id : request.prompt) {
-    if (id < 0 || id >= vocab_) {
-      return Failure{Code::kInvalidArgument, "the prompt has token id " + std::to_string(id) +
-                                                 ", outside the model's vocabulary of " +
-                                                 std::to_string(vocab_)};
-    }
+    if (id >= 0 && id < spec_.model->vocab_size()) continue;
+    return bad(fmt::format("the prompt has token id {}, outside the model's vocabulary of {}", id,
+                           spec_.model->vocab_size()));
   }
   return {};
 }
 
-Result<std::vector<int32_t>> Sampler::generate(std::span<DeviceArray* const> params,
-                                               const Request& request) {
-  ESPALIER_TRY(check(request));
-  const auto prompt = static_cast<int32_t>(request.prompt.size());
-  HostArray tokens(DType::kS32, {1, max_len_});
-  std::copy(request.prompt.begin(), request.prompt.end(), tokens.as<int32_t>().begin());
-  const int64_t limit = request.max_tokens > 0 ? std::min(request.max_tokens, max_len_) : max_len_;
-  const HostArray lengths = HostArray::from<int32_t>({2}, {prompt, static_cast<int32_t>(limit)});
-  const HostArray key = HostArray::from<uint32_t>(
-      {2}, {static_cast<uint32_t>(request.seed >> 32), static_cast<uint32_t>(request.seed)});
-  std::vector<DeviceArray> own;
-  for (const HostArray& array :
-       {tokens, lengths, HostArray::scalar(static_cast<float>(request.temperature)), key}) {
-    ESPALIER_ASSIGN(DeviceArray put, DeviceArray::from_host(runtime_, array, {}));
-    own.push_back(std::move(put));
+template <class Make>
+Result<Program*> Sampler::kept(std::optional<Program>& place, const Make& make) {
+  if (!place) {
+    const Stopwatch watch;
+    ESPALIER_ASSIGN(place, make());
+    times_.compile_seconds += watch.seconds();
   }
-  std::vector<DeviceArray*> arguments(params.begin(), params.end());
-  for (DeviceArray& array : own) arguments.push_back(&array);
-  ESPALIER_ASSIGN(const std::vector<DeviceArray> out, program_.run(arguments));
-  ESPALIER_ASSIGN(const HostArray text, out[0].to_host());
-  ESPALIER_ASSIGN(const HostArray count, out[1].to_host());
-  const auto ids = text.as<int32_t>().first(static_cast<size_t>(count.as<int32_t>()[0]));
-  return std::vector<int32_t>(ids.begin(), ids.end());
+  return &*place;
+}
+
+Result<Program*> Sampler::prefill(int64_t bucket) {
+  return kept(prefill_[bucket], [&] { return compile_prefill(runtime_, spec_, bucket); });
+}
+Result<Program*> Sampler::step() {
+  return kept(step_, [&] { return compile_step(runtime_, spec_); });
+}
+Result<Program*> Sampler::window() {
+  return kept(window_, [&] { return compile_window(runtime_, spec_); });
+}
+
+// The texts that are made together. The programs' rows past the wanted ones run along unread.
+class Sampler::Batch {
+ public:
+  Batch(Sampler& sampler, std::span<DeviceArray* const> params, const Request& request,
+        const OnToken& on_token, int64_t first, int64_t wanted)
+      : sampler_(sampler),
+        params_(params),
+        request_(request),
+        on_token_(on_token),
+        first_(first),
+        texts_(static_cast<size_t>(wanted), request.prompt),
+        ended_(texts_.size(), false) {}
+
+  // Makes texts of `length` tokens where they do not end before.
+  Status run(int64_t length) {
+    const auto prompt = static_cast<int64_t>(request_.prompt.size());
+    if (length <= prompt) return {};
+    ESPALIER_TRY(put_draw_arguments());
+    ESPALIER_TRY(read_prompt(prompt));
+    const double compiled = times().compile_seconds;
+    const Stopwatch watch;
+    for (int64_t count = prompt + 1; count < length && !done(); ++count) {
+      if (count > sampler_.max_len() && window_.empty()) {
+        ESPALIER_TRY(read_newest());
+        if (done()) break;
+        ESPALIER_TRY(open_window());
+      }
+      // The next tokens are on their way before the newest are read.
+      const bool unread = std::exchange(unread_, false);
+      DeviceArray newest = std::move(ids_);
+      ESPALIER_TRY(count > sampler_.max_len() ? move_window() : step(newest));
+      if (unread) ESPALIER_TRY(read(newest, times().decode_tokens));
+      unread_ = true;
+    }
+    if (!done()) ESPALIER_TRY(read_newest());
+    times().decode_seconds += watch.seconds() - (times().compile_seconds - compiled);
+    return {};
+  }
+
+  std::vector<std::vector<int32_t>>& texts() { return texts_; }
+
+ private:
+  bool done() const { return std::find(ended_.begin(), ended_.end(), false) == ended_.end(); }
+  int64_t rows() const { return sampler_.spec_.rows; }
+  SampleTimes& times() { return sampler_.times_; }
+
+  Result<DeviceArray> put(const HostArray& array) const {
+    return DeviceArray::from_host(sampler_.runtime_, array, {});
+  }
+  Result<DeviceArray> put(int64_t number) const {
+    return put(HostArray::scalar(static_cast<int32_t>(number)));
+  }
+
+  Status put_draw_arguments() {
+    HostArray keys(DType::kU32, {rows(), 2});
+    for (int64_t row = 0; row < rows(); ++row) {
+      const uint64_t seed = request_.seed + static_cast<uint64_t>(first_ + row);
+      const auto at = static_cast<size_t>(2 * row);
+      keys.as<uint32_t>()[at] = static_cast<uint32_t>(seed >> 32);
+      keys.as<uint32_t>()[at + 1] = static_cast<uint32_t>(seed);
+    }
+    ESPALIER_ASSIGN(keys_, put(keys));
+    const auto temperature = static_cast<float>(request_.temperature);
+    ESPALIER_ASSIGN(temperature_, put(HostArray::scalar(temperature)));
+    return {};
+  }
+
+  // Runs a program on the parameters, `own`, temperature and keys, and keeps its ids and count.
+  Result<std::vector<DeviceArray>> run(Program& program, std::initializer_list<DeviceArray*> own) {
+    std::vector<DeviceArray*> arguments(params_.begin(), params_.end());
+    arguments.insert(arguments.end(), own);
+    arguments.insert(arguments.end(), {&temperature_, &keys_});
+    ESPALIER_ASSIGN(std::vector<DeviceArray> out, program.run(arguments));
+    ids_ = std::move(out[0]);
+    count_ = std::move(out[1]);
+    return out;
+  }
+
+  Status read_prompt(int64_t prompt) {
+    const int64_t seen = std::min(prompt, sampler_.max_len());
+    const int64_t bucket = bucket_of(seen, sampler_.max_len());
+    ESPALIER_ASSIGN(Program* const program, sampler_.prefill(bucket));
+    const Stopwatch watch;
+    HostArray padded(DType::kS32, {1, bucket});
+    std::copy(request_.prompt.end() - seen, request_.prompt.end(), padded.as<int32_t>().begin());
+    ESPALIER_ASSIGN(DeviceArray tokens, put(padded));
+    ESPALIER_ASSIGN(DeviceArray length, put(seen));
+    ESPALIER_ASSIGN(DeviceArray count, put(prompt));
+    ESPALIER_ASSIGN(std::vector<DeviceArray> out, run(*program, {&tokens, &length, &count}));
+    cache_keys_ = std::move(out[2]);
+    cache_values_ = std::move(out[3]);
+    ESPALIER_TRY(read(ids_, times().first_tokens));
+    times().prompt_tokens += seen;
+    times().prefill_seconds += watch.seconds();
+    return {};
+  }
+
+  Status step(DeviceArray& newest) {
+    ESPALIER_ASSIGN(Program* const program, sampler_.step());
+    ESPALIER_ASSIGN(std::vector<DeviceArray> out,
+                    run(*program, {&newest, &count_, &cache_keys_, &cache_values_}));
+    cache_keys_ = std::move(out[2]);
+    cache_values_ = std::move(out[3]);
+    return {};
+  }
+
+  // The last tokens of each text; of one that has ended, or is not wanted, the first's.
+  Status open_window() {
+    cache_keys_ = {};
+    cache_values_ = {};
+    const int64_t longest = sampler_.max_len();
+    HostArray window(DType::kS32, {rows(), longest});
+    const auto going =
+        static_cast<size_t>(std::find(ended_.begin(), ended_.end(), false) - ended_.begin());
+    for (int64_t row = 0; row < rows(); ++row) {
+      const auto own = static_cast<size_t>(row);
+      const bool wanted = own < texts_.size() && !ended_[own];
+      const std::vector<int32_t>& text = texts_[wanted ? own : going];
+      std::copy(text.end() - longest, text.end(), window.as<int32_t>().begin() + row * longest);
+    }
+    ESPALIER_ASSIGN(window_, put(window));
+    return {};
+  }
+
+  Status move_window() {
+    ESPALIER_ASSIGN(Program* const program, sampler_.window());
+    ESPALIER_ASSIGN(std::vector<DeviceArray> out, run(*program, {&window_, &count_}));
+    window_ = std::move(out[2]);
+    return {};
+  }
+
+  // Appends ids to the texts that go on; `tokens` counts them.
+  Status read(const DeviceArray& ids, int64_t& tokens) {
+    ESPALIER_ASSIGN(const HostArray host, ids.to_host());
+    for (size_t row = 0; row < texts_.size(); ++row) {
+      if (ended_[row]) continue;
+      const int32_t id = host.as<int32_t>()[row];
+      ++tokens;
+      if (sampler_.stop_at_ == id) {
+        ended_[row] = true;
+        continue;
+      }
+      texts_[row].push_back(id);
+      if (on_token_) on_token_(first_ + static_cast<int64_t>(row), id);
+    }
+    return {};
+  }
+  Status read_newest() {
+    if (!std::exchange(unread_, false)) return {};
+    return read(ids_, times().decode_tokens);
+  }
+
+  Sampler& sampler_;
+  std::span<DeviceArray* const> params_;
+  const Request& request_;
+  const OnToken& on_token_;
+  int64_t first_;  // sample of the first row
+  std::vector<std::vector<int32_t>> texts_;
+  std::vector<bool> ended_;
+  DeviceArray keys_, temperature_;
+  DeviceArray ids_, count_;  // the newest tokens, and how many each text has with them
+  DeviceArray cache_keys_, cache_values_, window_;
+  bool unread_ = false;  // ids_ are not in the texts yet
+};
+
+Result<std::vector<std::vector<int32_t>>> Sampler::generate(std::span<DeviceArray* const> params,
+                                                            const Request& request,
+                                                            const OnToken& on_token) {
+  times_ = {};
+  ESPALIER_TRY(check(request));
+  int64_t length = request.max_tokens > 0 ? request.max_tokens : max_len();
+  if (!request.slide) length = std::min(length, max_len());
+  std::vector<std::vector<int32_t>> all;
+  for (int64_t first = 0; first < request.samples; first += spec_.rows) {
+    const int64_t wanted = std::min(spec_.rows, request.samples - first);
+    Batch batch(*this, params, request, on_token, first, wanted);
+    ESPALIER_TRY(batch.run(length));
+    for (std::vector<int32_t>& text : batch.texts()) all.push_back(std::move(text));
+  }
+  return all;
 }
 
 }  // namespace espalier

@@ -5,9 +5,16 @@
 #include <memory>
 #include <string>
 
-#include "espalier/nn/ctx.h"
+#include "espalier/nn/kv_cache.h"
+#include "espalier/nn/loss.h"
 
 namespace espalier {
+
+// The longest sequence of a model and the recipe's key for it.
+struct SequenceLength {
+  int64_t value = 0;
+  std::string_view key;
+};
 
 // B batch, T sequence, D model width, V vocabulary. Immutable once built; thread-safe.
 class LanguageModel {
@@ -19,13 +26,16 @@ class LanguageModel {
   virtual int64_t max_len() const = 0;  // longest sequence it can take
   const ParamSpecs& params() const { return params_; }
 
-  // Final hidden states (B, T, D) of token ids (B, T), T at most max_len().
+  virtual KvShape kv_shape() const = 0;
+
+  // Final hidden states (B, T, D) of token ids (B, T), T at most max_len(). With a cache in `cx`,
+  // of the tokens that follow those in the cache.
   virtual Tensor hidden(const Tensor& tokens_BT, const Ctx& cx) const = 0;
   // Logits (..., V) of hidden states (..., D).
   virtual Tensor logits(const Tensor& hidden, const Ctx& cx) const = 0;
-  // Mean cross-entropy over all positions, in nats; `chunks` as in linear_cross_entropy.
-  virtual Tensor loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
-                      int64_t chunks) const = 0;
+  // Cross-entropy in nats, as a sum over positions and how many they are.
+  virtual LossSum loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
+                       const LossOptions& options) const = 0;
 
  protected:
   ParamSpecs params_;

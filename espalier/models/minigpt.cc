@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "espalier/nn/layers.h"
+#include "espalier/nn/stack.h"
 #include "espalier/ops/annotate.h"
 #include "espalier/ops/dot.h"
 #include "espalier/ops/elementwise.h"
@@ -25,12 +26,12 @@ struct LayerNorm {
   }
 };
 
-struct Attention {
+struct MultiHeadAttention {
   struct Projection {
     Param kernel, bias;
     Projection(Init in, int64_t d, int64_t h, int64_t k)
         : kernel(in.param("kernel", {d, h, k}, xavier_uniform(d, h * k),
-                          {"embed", "heads", "head_dim"})),
+                          {"embed", "heads", "head_dim"}, ParamKind::kHidden, {{0}, {1, 2}, {}})),
           bias(in.param("bias", {h, k}, zeros_init(), {"heads", "head_dim"}, ParamKind::kVector)) {}
     Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
       // One 2-D product: (D, H, K) is (D, H * K) in memory.
@@ -41,20 +42,23 @@ struct Attention {
   };
   Projection query, key, value;
   Param out_kernel, out_bias;
+  Attention attention;
 
-  Attention(Init in, const MiniGptConfig& c, int64_t k)
+  MultiHeadAttention(Init in, const MiniGptConfig& c, int64_t k)
       : query(in / "query", c.embed_dim, c.num_heads, k),
         key(in / "key", c.embed_dim, c.num_heads, k),
         value(in / "value", c.embed_dim, c.num_heads, k),
         out_kernel((in / "out")
                        .param("kernel", {c.num_heads, k, c.embed_dim},
                               xavier_uniform(c.num_heads * k, c.embed_dim),
-                              {"heads", "head_dim", "embed"})),
-        out_bias((in / "out")
-                     .param("bias", {c.embed_dim}, zeros_init(), {"embed"}, ParamKind::kVector)) {}
+                              {"heads", "head_dim", "embed"}, ParamKind::kHidden,
+                              {{0, 1}, {2}, {}})),
+        out_bias(
+            (in / "out").param("bias", {c.embed_dim}, zeros_init(), {"embed"}, ParamKind::kVector)),
+        attention(find_attention(c.attention)) {}
 
   Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
-    const Tensor o_BTHK = causal_attention(query(x_BTD, cx), key(x_BTD, cx), value(x_BTD, cx));
+    const Tensor o_BTHK = attend(attention, query(x_BTD, cx), key(x_BTD, cx), value(x_BTD, cx), cx);
     return dot_general(o_BTHK, cx[out_kernel], {}, {}, {2, 3}, {0, 1}) + cx[out_bias];
   }
 };
@@ -71,7 +75,7 @@ struct Linear {
 };
 
 struct Block {
-  Attention mha;
+  MultiHeadAttention mha;
   LayerNorm ln1;
   Linear l1, l2;
   LayerNorm ln2;
@@ -134,21 +138,28 @@ class MiniGpt final : public LanguageModel {
       throw Error("[minigpt] takes at most maxlen = " + std::to_string(config_.maxlen) +
                   " tokens, got " + std::to_string(seq));
     }
-    const Tensor pos_TD = slice_dim(cx[pos_], 0, 0, seq);
-    const Tensor x_BTD = shard(take(cx[tok_], tokens_BT) + pos_TD, {"batch", "seq", "embed"});
-    return blocks_(x_BTD, cx);
+    const Tensor pos_TD = rows_at_positions(cx.stored(pos_), seq, cx);
+    const Tensor x_BTD = convert(take(cx.stored(tok_), tokens_BT) + pos_TD, cx.dtype());
+    return blocks_(shard(x_BTD, {"batch", "seq", "embed"}), cx);
   }
 
-  Tensor logits(const Tensor& hidden, const Ctx& cx) const override { return out_(hidden, cx); }
+  KvShape kv_shape() const override {
+    return {config_.num_transformer_blocks, config_.num_heads,
+            config_.embed_dim / config_.num_heads};
+  }
 
-  Tensor loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
-              int64_t chunks) const override {
-    return linear_cross_entropy(hidden(tokens_BT, cx), cx[out_.kernel], cx[out_.bias], targets_BT,
-                                chunks);
+  Tensor logits(const Tensor& hidden, const Ctx& cx) const override {
+    return output_logits(hidden, output(cx));
+  }
+
+  LossSum loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
+               const LossOptions& options) const override {
+    return linear_cross_entropy(hidden(tokens_BT, cx), output(cx), targets_BT, options);
   }
 
  private:
   Init root() { return Init(params_); }
+  OutputLayer output(const Ctx& cx) const { return {cx[out_.kernel], cx[out_.bias]}; }
 
   MiniGptConfig config_;
   Param tok_, pos_;
@@ -158,7 +169,12 @@ class MiniGpt final : public LanguageModel {
 
 }  // namespace
 
-std::unique_ptr<LanguageModel> make_minigpt(const MiniGptConfig& config) {
+Status MiniGptConfig::apply_preset(const std::string& name) {
+  return Failure{Code::kInvalidArgument,
+                 "model.preset = \"" + name + "\": minigpt has no presets; leave the key out"};
+}
+
+std::unique_ptr<LanguageModel> make_model(const MiniGptConfig& config) {
   return std::make_unique<MiniGpt>(config);
 }
 

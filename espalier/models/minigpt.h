@@ -8,11 +8,12 @@
 
 #include "espalier/config/fields.h"
 #include "espalier/models/language_model.h"
-#include "espalier/nn/stack.h"
 
 namespace espalier {
 
 struct MiniGptConfig {
+  static constexpr std::string_view kName = "minigpt";
+
   int64_t vocab_size = 0;  // 0: the tokenizer's
   int64_t maxlen = 256;
   int64_t embed_dim = 256;
@@ -20,7 +21,11 @@ struct MiniGptConfig {
   int64_t feed_forward_dim = 256;
   int64_t num_transformer_blocks = 8;
   double dropout = 0.1;
-  std::string layers = "scan";  // or "unroll"
+  std::string attention = "dense";  // or "flash", or one registered by the program
+  std::string layers = "scan";      // or "unroll"
+
+  Status apply_preset(const std::string& name);  // there is none
+  SequenceLength length() const { return {maxlen, "maxlen"}; }
 };
 
 template <class V>
@@ -32,10 +37,11 @@ void bind(V& v, MiniGptConfig& c) {
   v("feed_forward_dim", c.feed_forward_dim, at_least(1));
   v("num_transformer_blocks", c.num_transformer_blocks, at_least(1));
   v("dropout", c.dropout, at_least(0), less_than(1));
+  v("attention", c.attention, not_empty());
   v("layers", c.layers, one_of({"scan", "unroll"}));
 }
 
 // Throws Error naming the key where the sizes do not fit together.
-std::unique_ptr<LanguageModel> make_minigpt(const MiniGptConfig& config);
+std::unique_ptr<LanguageModel> make_model(const MiniGptConfig& config);
 
 }  // namespace espalier

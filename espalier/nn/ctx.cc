@@ -7,13 +7,27 @@
 
 namespace espalier {
 
-Tensor Ctx::operator[](Param p) const {
+Tensor Ctx::operator[](Param p) const { return convert(stored(p), dtype_); }
+
+Tensor Ctx::stored(Param p) const {
   const ParamSpec& spec = (*specs_)[p.index];
   const Tensor& array = arrays_.at(p.index);
   // Inside a stack the array is one layer's; outside it has the dim of the layers.
   const Dims wanted =
       array.rank() == static_cast<int64_t>(spec.dims.size()) ? spec.dims : spec.array_dims();
   return array.dims() == wanted ? array : slice(array, Dims(wanted.size(), 0), wanted);
+}
+
+Ctx Ctx::computing(DType dtype) const {
+  Ctx out = *this;
+  out.dtype_ = dtype;
+  return out;
+}
+
+Ctx Ctx::decoding(KvCache* cache) const {
+  Ctx out = *this;
+  out.cache_ = cache;
+  return out;
 }
 
 Ctx Ctx::training(Tensor key) const {

@@ -1,10 +1,13 @@
-// Ctx: what a model's call needs beside its inputs: the parameters' values, and in training the
-// random key and the dropout. It is passed explicitly; nothing is global.
+// Ctx: what a model's call needs beside its inputs: the parameters' values, the type it computes
+// in, in training the random key, and in inference the cache of keys and values. It is passed
+// explicitly; nothing is global.
 #pragma once
 
 #include "espalier/nn/param.h"
 
 namespace espalier {
+
+struct KvCache;  // kv_cache.h
 
 class Ctx {
  public:
@@ -12,12 +15,25 @@ class Ctx {
   // parameter: what lies past the parameter's shape is padding that no model sees.
   Ctx(const ParamSpecs& specs, Tensors arrays) : specs_(&specs), arrays_(std::move(arrays)) {}
 
-  // The value of a parameter of one layer (inside a stack) or of an unstacked parameter.
+  // The value of a parameter of one layer (inside a stack) or of an unstacked parameter, in the
+  // type that this context computes in.
   Tensor operator[](Param p) const;
+  // The same in the parameter's own type: for tables whose rows are taken, so that gradients are
+  // summed in that type.
+  Tensor stored(Param p) const;
+
+  // Computes in another type than float32, which parameters stay in.
+  Ctx computing(DType dtype) const;
+  DType dtype() const { return dtype_; }
 
   // Makes this a training context: dropout draws from `key` (u32[2]).
   Ctx training(Tensor key) const;
   bool is_training() const { return !key_.empty(); }
+
+  // Makes this a context of inference: attention reads and extends `cache`, which is not owned and
+  // must outlive the calls.
+  Ctx decoding(KvCache* cache) const;
+  KvCache* cache() const { return cache_; }  // null where there is none
 
   // A context for one layer of a stack: its parameters' values in place of the stacked arrays,
   // beginning at parameter `first`, and its own random key. `layer` is an s32 scalar.
@@ -35,6 +51,8 @@ class Ctx {
   const ParamSpecs* specs_;
   Tensors arrays_;
   Tensor key_;
+  DType dtype_ = DType::kF32;
+  KvCache* cache_ = nullptr;
   mutable uint32_t draws_ = 0;  // dropout calls so far
 };
 

@@ -53,7 +53,7 @@ Init Init::stacked(int64_t layers) const {
 }
 
 Param Init::param(std::string_view name, Dims dims, Initializer init, LogicalAxes axes,
-                  ParamKind kind) const {
+                  ParamKind kind, ParamForm form) const {
   const std::string full = prefix_ + std::string(name);
   if (axes.size() != dims.size()) {
     throw Error("[param] '" + full + "' of shape " + to_string(dims) + " needs " +
@@ -62,7 +62,23 @@ Param Init::param(std::string_view name, Dims dims, Initializer init, LogicalAxe
   const bool taken = std::any_of(specs_->begin(), specs_->end(),
                                  [&](const ParamSpec& s) { return s.name == full; });
   if (taken) throw Error("[param] the name '" + full + "' is used twice");
-  specs_->push_back({full, std::move(dims), init, std::move(axes), layers_, kind});
+  if (kind == ParamKind::kHidden && form.in.empty() && dims.size() == 2)
+    form.in = {0}, form.out = {1};
+  const auto rank = static_cast<int64_t>(dims.size());
+  std::vector<int64_t> matrix = form.in;
+  matrix.insert(matrix.end(), form.out.begin(), form.out.end());
+  std::sort(matrix.begin(), matrix.end());
+  const bool distinct = std::adjacent_find(matrix.begin(), matrix.end()) == matrix.end();
+  const bool inside = matrix.empty() || (matrix.front() >= 0 && matrix.back() < rank);
+  if (!distinct || !inside || form.in.empty() != form.out.empty()) {
+    throw Error("[param] '" + full + "' of shape " + to_string(dims) +
+                " needs distinct dims of its own as a matrix's input and output");
+  }
+  if (!form.stored_dims.empty() && num_elements(form.stored_dims) != num_elements(dims)) {
+    throw Error("[param] '" + full + "' of shape " + to_string(dims) + " cannot be stored as " +
+                to_string(form.stored_dims));
+  }
+  specs_->push_back({full, std::move(dims), init, std::move(axes), layers_, kind, std::move(form)});
   return {specs_->size() - 1};
 }
 

@@ -29,7 +29,16 @@ Initializer xavier_uniform(int64_t fan_in, int64_t fan_out);
 enum class ParamKind {
   kVector,  // bias or scale: never decayed, whatever its shape
   kTable,   // embedding or output layer
-  kHidden,  // weight between hidden layers; a two-dim one is Muon's to update
+  kHidden,  // weight between hidden layers, with a matrix for Muon to update
+};
+
+// How a parameter's dims are to be read, where that is not plain.
+struct ParamForm {
+  // kHidden: which dims are the matrix's input and output; the others count matrices. Both empty:
+  // a parameter of two dims is one matrix (in, out), others are none.
+  std::vector<int64_t> in, out;
+  // Its shape in checkpoints, of as many elements in the same order; empty: that of the parameter.
+  Dims stored_dims;
 };
 
 struct ParamSpec {
@@ -39,6 +48,7 @@ struct ParamSpec {
   LogicalAxes axes;    // one per dim
   int64_t layers = 0;  // above 0: one array (layers, dims...) holds this parameter of all layers
   ParamKind kind = ParamKind::kHidden;
+  ParamForm form;
 
   // Shape and axes of the array: with a dim "layers" in front where stacked.
   Dims array_dims() const;
@@ -65,9 +75,9 @@ class Init {
   // Names below stand for all layers of a stack: "*" takes the place of the layer's number.
   Init stacked(int64_t layers) const;
 
-  // Throws Error on a name used twice or on axes that do not match the shape.
+  // Throws Error on a name used twice, or on axes or a form that do not match the shape.
   Param param(std::string_view name, Dims dims, Initializer init, LogicalAxes axes,
-              ParamKind kind = ParamKind::kHidden) const;
+              ParamKind kind = ParamKind::kHidden, ParamForm form = {}) const;
   size_t count() const { return specs_->size(); }
 
  private:

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "espalier/nn/ctx.h"
+#include "espalier/nn/kv_cache.h"
 #include "espalier/ops/control.h"
 #include "espalier/ops/source.h"
 
@@ -34,17 +34,28 @@ class Stack {
       Tensor out = x;
       for (int64_t i = 0; i < layers_; ++i) {
         const Tensor layer = full_int({DType::kS32, {}}, i);
+        if (cx.cache() != nullptr) cx.cache()->layer = layer;
         out = blocks_[static_cast<size_t>(i)](out, cx.layer(0, {}, layer));
       }
       return out;
     }
     Tensors scanned = cx.arrays(first_, last_);
     scanned.push_back(iota({DType::kS32, {layers_}}, 0));
+    // A cache travels as a carry, which XLA updates in place.
+    KvCache* cache = cx.cache();
+    Tensors carried = {x};
+    if (cache != nullptr) carried.insert(carried.end(), {cache->keys, cache->values});
     const auto body = [&](const Tensors& carry, const Tensors& now) -> ScanResult {
       Tensors values(now.begin(), now.end() - 1);
-      return {{blocks_[0](carry[0], cx.layer(first_, std::move(values), now.back()))}, {}};
+      const Ctx own = cx.layer(first_, std::move(values), now.back());
+      if (cache == nullptr) return {{blocks_[0](carry[0], own)}, {}};
+      KvCache here{carry[1], carry[2], cache->position, now.back()};
+      const Tensor out = blocks_[0](carry[0], own.decoding(&here));
+      return {{out, here.keys, here.values}, {}};
     };
-    return scan(body, {x}, scanned).carry[0];
+    const Tensors done = scan(body, carried, scanned).carry;
+    if (cache != nullptr) cache->keys = done[1], cache->values = done[2];
+    return done[0];
   }
 
  private:

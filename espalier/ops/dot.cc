@@ -125,9 +125,9 @@ void DotGeneral::lower(hlo::Writer& w, const Node& node) const {
 }
 
 Tensor dot_general(const Tensor& left, const Tensor& right, Ints left_batch, Ints right_batch,
-                   Ints left_contract, Ints right_contract) {
+                   Ints left_contract, Ints right_contract, std::optional<DType> result) {
   return apply(DotGeneral{std::move(left_batch), std::move(right_batch), std::move(left_contract),
-                          std::move(right_contract), left.dtype()},
+                          std::move(right_contract), result.value_or(left.dtype())},
                {left, right});
 }
 

@@ -7,6 +7,7 @@
 #include "espalier/ops/dot.h"
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/reduce.h"
+#include "espalier/ops/shape.h"
 #include "espalier/optim/rule.h"
 
 namespace espalier {
@@ -36,6 +37,54 @@ Tensor orthogonalize(Tensor x, int64_t steps, double epsilon) {
   return x;
 }
 
+// A parameter's dims put as (counting dims..., rows, columns), and back. Rows are its input or its
+// output, whichever comes first: the iteration treats a matrix and its transpose alike.
+class MatrixView {
+ public:
+  explicit MatrixView(const ParamInfo& info) : dims_(info.type.dims) {
+    const auto part_of = [](const std::vector<int64_t>& list, int64_t d) {
+      return std::find(list.begin(), list.end(), d) != list.end();
+    };
+    for (int64_t d = 0; d < info.type.rank(); ++d) {
+      if (part_of(info.matrix_in, d) || part_of(info.matrix_out, d)) continue;
+      order_.push_back(d);
+      view_.push_back(dims_[static_cast<size_t>(d)]);
+    }
+    const auto add = [&](const std::vector<int64_t>& dims) {
+      int64_t size = 1;
+      for (const int64_t d : dims) size *= dims_[static_cast<size_t>(d)];
+      order_.insert(order_.end(), dims.begin(), dims.end());
+      view_.push_back(size);
+      return static_cast<double>(size);
+    };
+    if (info.matrix_in[0] < info.matrix_out[0]) {
+      fan_in_ = add(info.matrix_in);
+      fan_out_ = add(info.matrix_out);
+    } else {
+      fan_out_ = add(info.matrix_out);
+      fan_in_ = add(info.matrix_in);
+    }
+  }
+
+  double fan_in() const { return fan_in_; }
+  double fan_out() const { return fan_out_; }
+  Tensor matrices(const Tensor& x) const { return reshape(transpose(x, order_), view_); }
+  Tensor original(const Tensor& matrices) const {
+    Dims ordered;
+    std::vector<int64_t> back(order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) {
+      ordered.push_back(dims_[static_cast<size_t>(order_[i])]);
+      back[static_cast<size_t>(order_[i])] = static_cast<int64_t>(i);
+    }
+    return transpose(reshape(matrices, ordered), back);
+  }
+
+ private:
+  Dims dims_, view_;
+  double fan_in_ = 0, fan_out_ = 0;
+  std::vector<int64_t> order_;  // the parameter's dim at each dim of the ordered array
+};
+
 class Muon final : public UpdateRule {
  public:
   explicit Muon(const OptimizerConfig& config)
@@ -52,37 +101,33 @@ class Muon final : public UpdateRule {
   }
 
   std::vector<std::string> slots(const ParamInfo& info) const override {
-    if (!is_matrix(info)) return adam_->slots(info);
+    if (info.matrix_in.empty()) return adam_->slots(info);
     return {"m"};
   }
 
   Tensor update(const ParamInfo& info, const Tensor& param, const Tensor& grad,
                 const UpdateScalars& scalars, Tensors& state) const override {
-    if (!is_matrix(info)) {
+    if (info.matrix_in.empty()) {
       UpdateScalars own = scalars;
       if (adam_rate_ != 1) own.learning_rate = scalars.learning_rate * adam_rate_;
       return adam_->update(info, param, grad, own, state);
     }
     state[0] = moving_average(state[0], grad, momentum_);
     const Tensor average = corrected_average(state[0], grad, momentum_, nesterov_, scalars.count);
-    const Tensor direction =
-        orthogonalize(average, config_.newton_schulz_steps, config_.epsilon) * scale(info);
+    const MatrixView view(info);
+    const Tensor matrices =
+        orthogonalize(view.matrices(average), config_.newton_schulz_steps, config_.epsilon);
+    const Tensor direction = view.original(matrices) * scale(view);
     const double decay = decays(info, config_) ? config_.weight_decay : 0;
     return descend(param, direction, decay, scalars.learning_rate);
   }
 
  private:
-  static bool is_matrix(const ParamInfo& info) { return info.hidden_matrix && info.rank() >= 2; }
-
-  double scale(const ParamInfo& info) const {
-    const Dims& dims = info.type.dims;
-    auto fan_in = static_cast<double>(dims[dims.size() - 2]);
-    auto fan_out = static_cast<double>(dims[dims.size() - 1]);
-    if (info.output_first) std::swap(fan_in, fan_out);
+  double scale(const MatrixView& view) const {
     if (config_.consistent_rms > 0) {
-      return std::sqrt(std::max(fan_in, fan_out)) * config_.consistent_rms;
+      return std::sqrt(std::max(view.fan_in(), view.fan_out())) * config_.consistent_rms;
     }
-    return std::sqrt(std::max(1.0, fan_out / fan_in));
+    return std::sqrt(std::max(1.0, view.fan_out() / view.fan_in()));
   }
 
   OptimizerConfig config_;

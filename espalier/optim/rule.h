@@ -14,10 +14,11 @@ namespace espalier {
 struct ParamInfo {
   std::string name;
   TensorType type;
-  bool decay = true;           // false: exempt from weight decay whatever its shape
-  bool hidden_matrix = false;  // Muon takes it: its last two dims are a matrix, others are batch
-  bool stacked = false;        // the first dim counts layers
-  bool output_first = false;   // the matrix is (out, in) and not (in, out)
+  bool decay = true;     // false: exempt from weight decay whatever its shape
+  bool stacked = false;  // the first dim counts layers
+  // Dims of `type` that are a matrix's input and output, which Muon takes; the others count
+  // matrices. Empty: no matrix.
+  std::vector<int64_t> matrix_in{}, matrix_out{};
 
   // Dims without that of the layers.
   int64_t rank() const { return type.rank() - (stacked ? 1 : 0); }

@@ -72,10 +72,12 @@ Tensor uniform_between(const Tensor& key, const Dims& dims, const Tensor& low, c
 
 }  // namespace
 
-Tensor key(uint64_t seed) {
-  return constant(HostArray::from<uint32_t>(
-      {2}, std::vector<uint32_t>{static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(seed)}));
+HostArray key_data(uint64_t seed) {
+  return HostArray::from<uint32_t>(
+      {2}, {static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(seed)});
 }
+
+Tensor key(uint64_t seed) { return constant(key_data(seed)); }
 
 Tensor key(const Tensor& seed) {
   const DType dtype = seed.dtype();

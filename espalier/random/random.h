@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "espalier/base/host_array.h"
 #include "espalier/ir/tensor.h"
 
 namespace espalier::random {
@@ -21,6 +22,8 @@ namespace espalier::random {
 // The key (seed >> 32, seed & 0xffffffff). jax.random.key drops the upper half unless 64-bit types
 // are enabled, so seeds below 2^32 agree with it in either case.
 Tensor key(uint64_t seed);
+// The same as data, for a program that takes its key as an argument.
+HostArray key_data(uint64_t seed);
 // From a scalar of type u32, s32, u64 or s64, taken as its bits.
 Tensor key(const Tensor& seed);
 

@@ -81,6 +81,12 @@ Result<LoadedExecutable> load_or_compile(Runtime& runtime, const std::string& mo
 
 }  // namespace
 
+void ProgramSpec::trace(const std::function<Tensors(const Tensors&)>& body) {
+  std::vector<TensorType> types;
+  for (const Argument& argument : arguments) types.push_back(argument.layout->type);
+  function = espalier::trace(types, body);
+}
+
 Program::Program(std::shared_ptr<Runtime> runtime, std::string name, LoadedExecutable executable)
     : runtime_(std::move(runtime)),
       name_(std::move(name)),

@@ -27,6 +27,9 @@ struct ProgramSpec {
   // Per parameter: the result that takes over its memory; shorter than the parameters is allowed.
   std::vector<std::optional<int64_t>> donated;
   ShardingRules rules;
+
+  // Sets `function` to what `body` makes of parameters of the arguments' types.
+  void trace(const std::function<Tensors(const Tensors&)>& body);
 };
 
 // What compiling took and gave.

@@ -1,6 +1,11 @@
 #include "espalier/train/config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "espalier/base/file.h"
 
 namespace espalier {
 namespace {
@@ -10,26 +15,10 @@ struct ModelHead {
 };
 template <class V>
 void bind(V& v, ModelHead& c) {
-  v("name", c.name, one_of({"minigpt"}));
+  v("name", c.name, one_of(model_names()));
 }
 
 }  // namespace
-
-template <class V>
-void bind(V& v, DataConfig& c) {
-  v("source", c.source, one_of({"stories", "text", "file", "tinystories"}));
-  v("path", c.path);
-  v("tokenizer", c.tokenizer, not_empty());
-  v("seq_len", c.seq_len, at_least(2));
-  v("batch_size", c.batch_size, at_least(1));
-  v("seed", c.seed);
-  v("shuffle", c.shuffle);
-  v("trim", c.trim);
-  v("stories_count", c.stories_count, at_least(1));
-  v("stories_seed", c.stories_seed);
-  v("validation_fraction", c.validation_fraction, at_least(0), less_than(1));
-  v("cache_dir", c.cache_dir, not_empty());
-}
 
 template <class V>
 void bind(V& v, MeshConfig& c) {
@@ -48,11 +37,16 @@ void bind(V& v, TrainConfig& c) {
   v("epochs", c.epochs, at_least(1));
   v("log_every", c.log_every, at_least(0));
   v("eval_every", c.eval_every, at_least(0));
-  v("eval_batches", c.eval_batches, at_least(1));
+  v("eval_batches", c.eval_batches, at_least(0));
   v("checkpoint_every", c.checkpoint_every, at_least(0));
   v("keep_checkpoints", c.keep_checkpoints, at_least(0));
   v("accumulate", c.accumulate, at_least(1));
-  v("dtype", c.dtype, one_of({"float32"}));
+  v("dtype", c.dtype, one_of({"float32", "bfloat16"}));
+  v("z_loss", c.z_loss, at_least(0));
+  v("ignore_id", c.ignore_id);
+  v("init_from", c.init_from, not_empty());
+  v("weights_dir", c.weights_dir, not_empty());
+  v("nonfinite", c.nonfinite, one_of({"stop", "skip"}));
   v("seed", c.seed);
 }
 
@@ -70,13 +64,32 @@ void bind(V& v, RuntimeConfig& c) {
   v("plugin", c.plugin, not_empty());
   v("devices", c.devices, at_least(0));
   v("cache", c.cache);
+  v("peak_flops", c.peak_flops, at_least(0));
 }
 
 template <class V>
 void bind(V& v, LoggingConfig& c) {
   v("tensorboard", c.tensorboard);
   v("plot", c.plot);
+  v.sub_table("wandb", c.wandb);
 }
+
+namespace {
+
+// Reads every table but [model].
+Status read_tables(Recipe& recipe, RunConfig& c) {
+  ESPALIER_TRY(read_table(recipe, "data", c.data));
+  ESPALIER_TRY(read_table(recipe, "mesh", c.mesh));
+  ESPALIER_TRY(read_table(recipe, "sharding", c.sharding));
+  ESPALIER_TRY(read_table(recipe, "optimizer", c.optimizer));
+  ESPALIER_TRY(read_table(recipe, "train", c.train));
+  ESPALIER_TRY(read_table(recipe, "sample", c.sample));
+  ESPALIER_TRY(read_table(recipe, "runtime", c.runtime));
+  ESPALIER_TRY(read_table(recipe, "logging", c.logging));
+  return recipe.finish();
+}
+
+}  // namespace
 
 Mesh RunConfig::make_mesh() const {
   std::vector<MeshAxis> axes;
@@ -91,12 +104,25 @@ ShardingRules RunConfig::make_rules() const {
   for (const auto& [logical, axes] : sharding.rules) {
     const bool is_default =
         std::find(defaults.begin(), defaults.end(), std::pair(logical, axes)) != defaults.end();
-    const bool known = std::all_of(axes.begin(), axes.end(),
-                                   [&](const std::string& axis) { return on.has(axis); });
-    if (known || !is_default) out.axes[logical] = axes;
+    std::vector<std::string> kept = axes;
+    if (is_default) std::erase_if(kept, [&](const std::string& axis) { return !on.has(axis); });
+    if (!kept.empty() || !is_default) out.axes[logical] = kept;
   }
   for (const auto& [pattern, spec] : sharding.params) out.params.emplace_back(pattern, spec);
   return out;
+}
+
+RuntimeOptions RunConfig::runtime_options() const {
+  RuntimeOptions options;
+  options.plugin = runtime.plugin;
+  options.mesh = make_mesh();
+  options.devices = runtime.devices;
+  if (runtime.cache) options.program_cache = default_program_cache();
+  return options;
+}
+
+DType RunConfig::compute_dtype() const {
+  return train.dtype == "bfloat16" ? DType::kBF16 : DType::kF32;
 }
 
 Result<RunConfig> load_run_config(const std::filesystem::path& path,
@@ -105,29 +131,45 @@ Result<RunConfig> load_run_config(const std::filesystem::path& path,
   RunConfig c;
   ModelHead head;
   ESPALIER_TRY(read_part(recipe, "model", head));
-  c.model = head.name;
-  ESPALIER_TRY(read_table(recipe, "model", head, c.minigpt));
-  ESPALIER_TRY(read_table(recipe, "data", c.data));
-  ESPALIER_TRY(read_table(recipe, "mesh", c.mesh));
-  ESPALIER_TRY(read_table(recipe, "sharding", c.sharding));
-  ESPALIER_TRY(read_table(recipe, "optimizer", c.optimizer));
-  ESPALIER_TRY(read_table(recipe, "train", c.train));
-  ESPALIER_TRY(read_table(recipe, "sample", c.sample));
-  ESPALIER_TRY(read_table(recipe, "runtime", c.runtime));
-  ESPALIER_TRY(read_table(recipe, "logging", c.logging));
-  ESPALIER_TRY(recipe.finish());
-  if (c.data.seq_len > c.minigpt.maxlen) {
+  const std::shared_ptr<ModelConfig> model = make_model_config(head.name);
+  ESPALIER_TRY(model->read(recipe));
+  c.model = model;
+  ESPALIER_TRY(read_tables(recipe, c));
+  if (c.data.seq_len > model->max_len()) {
     return Failure{Code::kInvalidArgument,
-                   "data.seq_len = " + std::to_string(c.data.seq_len) +
-                       " is longer than model.maxlen = " + std::to_string(c.minigpt.maxlen) +
-                       "; shorten the rows or lengthen the model"};
+                   fmt::format("data.seq_len = {} is longer than model.{} = {}; shorten the rows "
+                               "or lengthen the model",
+                               c.data.seq_len, model->max_len_key(), model->max_len())};
   }
+  return c;
+}
+
+Result<RunConfig> load_hf_run_config(const std::filesystem::path& folder,
+                                     const std::vector<std::string>& overrides) {
+  const std::filesystem::path path = folder / "config.json";
+  ESPALIER_ASSIGN(const std::string text, read_file(path));
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded()) {
+    return Failure{Code::kDataLoss, "'" + path.string() + "' is not JSON; fetch it again"};
+  }
+  Result<std::unique_ptr<ModelConfig>> found = model_config_from_hf(json);
+  if (!found) {
+    return Failure{found.failure().code, "'" + path.string() + "': " + found.failure().message};
+  }
+  const std::shared_ptr<ModelConfig> model = std::move(*found);
+  ESPALIER_ASSIGN(Recipe recipe, Recipe::parse("", "the command line", overrides));
+  RunConfig c;
+  ModelHead head{std::string(model->name())};
+  ESPALIER_TRY(read_part(recipe, "model", head));
+  ESPALIER_TRY(model->read(recipe));
+  c.model = model;
+  ESPALIER_TRY(read_tables(recipe, c));
   return c;
 }
 
 std::string to_toml(const RunConfig& config) {
   RecipeWriter writer;
-  writer.table("model", ModelHead{config.model}, config.minigpt);
+  config.model->write(writer);
   writer.table("data", config.data);
   writer.table("mesh", config.mesh);
   writer.table("sharding", config.sharding);
@@ -137,12 +179,6 @@ std::string to_toml(const RunConfig& config) {
   writer.table("runtime", config.runtime);
   writer.table("logging", config.logging);
   return writer.text();
-}
-
-std::unique_ptr<LanguageModel> make_model(const RunConfig& config, int64_t vocab_size) {
-  MiniGptConfig c = config.minigpt;
-  if (c.vocab_size == 0) c.vocab_size = vocab_size;
-  return make_minigpt(c);
 }
 
 }  // namespace espalier

@@ -27,7 +27,29 @@ void for_each_line(std::string_view text, Visit visit) {
   }
 }
 
+Json known(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
+
 }  // namespace
+
+std::vector<std::pair<std::string, double>> named_scalars(const StepMetrics& metrics) {
+  std::vector<std::pair<std::string, double>> out = {
+      {"train/loss", metrics.loss},
+      {"train/learning_rate", metrics.lr},
+      {"train/grad_norm", metrics.grad_norm},
+      {"train/tokens_per_second", metrics.tokens_per_second},
+  };
+  if (metrics.mfu) out.emplace_back("train/mfu", *metrics.mfu);
+  if (metrics.memory_bytes) out.emplace_back("train/memory_bytes", *metrics.memory_bytes);
+  if (std::isfinite(metrics.seconds_left)) {
+    out.emplace_back("train/eta_seconds", metrics.seconds_left);
+  }
+  if (metrics.skipped_steps > 0) {
+    out.emplace_back("train/skipped_steps", static_cast<double>(metrics.skipped_steps));
+  }
+  if (metrics.val_loss) out.emplace_back("val/loss", *metrics.val_loss);
+  for (const auto& [name, number] : metrics.extra) out.emplace_back("train/" + name, number);
+  return out;
+}
 
 std::string to_json(const StepMetrics& metrics) {
   Json json;
@@ -37,6 +59,10 @@ std::string to_json(const StepMetrics& metrics) {
   json["grad_norm"] = metrics.grad_norm;
   json["tokens_per_second"] = metrics.tokens_per_second;
   json["elapsed_seconds"] = metrics.elapsed_seconds;
+  json["mfu"] = known(metrics.mfu);
+  json["memory_bytes"] = known(metrics.memory_bytes);
+  json["eta_seconds"] = metrics.seconds_left;
+  if (metrics.skipped_steps > 0) json["skipped_steps"] = metrics.skipped_steps;
   if (metrics.val_loss) json["val_loss"] = *metrics.val_loss;
   for (const auto& [name, number] : metrics.extra) json[name] = number;
   return json.dump();  // non-finite numbers become null
@@ -63,6 +89,14 @@ std::optional<StepMetrics> metrics_from_json(std::string_view line) {
       out.tokens_per_second = number;
     } else if (key == "elapsed_seconds") {
       out.elapsed_seconds = number;
+    } else if (key == "mfu") {
+      if (value.is_number()) out.mfu = number;
+    } else if (key == "memory_bytes") {
+      if (value.is_number()) out.memory_bytes = number;
+    } else if (key == "eta_seconds") {
+      out.seconds_left = number;
+    } else if (key == "skipped_steps") {
+      if (value.is_number_integer()) out.skipped_steps = value.get<int64_t>();
     } else if (key == "val_loss") {
       out.val_loss = number;
     } else if (value.is_number() || value.is_null()) {

@@ -1,13 +1,16 @@
 // metrics.jsonl: one JSON object a line for each logged step of a run, and reading it back.
 //
 //   {"step":20,"loss":3.1,"lr":0.0003,"grad_norm":0.9,"tokens_per_second":1e5,
-//    "elapsed_seconds":4.2,"val_loss":3.2,...}
+//    "elapsed_seconds":4.2,"mfu":0.41,"memory_bytes":1.2e9,"eta_seconds":42.0,"skipped_steps":1,
+//    "val_loss":3.2,...}
 //
-// The keys stand in this order, val_loss only where an evaluation was made, then any extra numbers.
-// JSON has no NaN or infinity: such a number is written as null.
+// The keys stand in this order: skipped_steps only where steps were skipped, val_loss only where an
+// evaluation was made, then any extra numbers. A number that is not known, or that JSON cannot hold
+// (NaN, infinity), is written as null.
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +27,13 @@ struct StepMetrics {
   double grad_norm = 0;  // before clipping
   double tokens_per_second = 0;
   double elapsed_seconds = 0;  // since the run's start, time of earlier sessions included
+  // Model FLOPs utilization, 0 to 1: the model's own operations a second over what the devices
+  // could do. Not set where that is not known.
+  std::optional<double> mfu;
+  std::optional<double> memory_bytes;  // in use, of the fullest device; not set where not known
+  // To the run's end, by the speed of late; NaN where not known yet.
+  double seconds_left = std::numeric_limits<double>::quiet_NaN();
+  int64_t skipped_steps = 0;  // of the run so far, whose loss or gradient was not finite
   std::optional<double> val_loss;
   std::vector<std::pair<std::string, double>> extra;
 };
@@ -52,6 +62,11 @@ class MetricsWriter {
   int fd_ = -1;
   double resumed_seconds_ = 0;
 };
+
+// The numbers of a logged step under the names that TensorBoard and Weights & Biases show:
+// "train/loss", "train/learning_rate", ..., "val/loss", "train/NAME" for extra ones. What is not
+// known is left out; a loss that is not finite stays.
+std::vector<std::pair<std::string, double>> named_scalars(const StepMetrics& metrics);
 
 // One line without its newline.
 std::string to_json(const StepMetrics& metrics);

@@ -24,14 +24,17 @@ struct Point {
   double step, loss;
 };
 struct Curve {
-  std::string title;
-  std::string color;
-  bool validation = false;
+  enum Kind { kTrain, kPale, kValidation };
+  Kind kind;
+  std::string title;  // "" keeps it out of the legend
+  size_t run;
   std::vector<Point> points;
 };
 
 // Okabe and Ito's colors, told apart by color-blind readers too; black and yellow left out.
-constexpr std::array kColors = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"};
+constexpr std::array kColors = {"0072b2", "d55e00", "009e73", "cc79a7", "56b4e9", "e69f00"};
+// Gnuplot's filled circle, square, triangles and rhomb.
+constexpr std::array kPoints = {7, 5, 9, 13, 11};
 constexpr size_t kMaxPoints = 1500;
 
 // A folder removed with all that it holds.
@@ -76,6 +79,17 @@ std::vector<Point> thinned(const std::vector<Point>& points) {
   return out;
 }
 
+// The exponential moving average, its weights scaled so that the first points count as they should.
+std::vector<Point> smoothed(std::vector<Point> points, double weight) {
+  double sum = 0, weights = 0;
+  for (Point& point : points) {
+    sum = weight * sum + (1 - weight) * point.loss;
+    weights = weight * weights + (1 - weight);
+    point.loss = sum / weights;
+  }
+  return points;
+}
+
 // Quoted for gnuplot: between single quotes nothing is expanded, and a quote is doubled.
 std::string gnuplot_text(std::string_view text) {
   std::string out = "'";
@@ -93,36 +107,54 @@ fs::path without_trailing_slash(const fs::path& path) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-Result<std::vector<Curve>> read_curves(const std::vector<fs::path>& runs) {
+// The legend's names: labels, else folders' names, whole paths where two are the same.
+std::vector<std::string> run_names(const std::vector<fs::path>& runs,
+                                   const std::vector<std::string>& labels) {
   std::map<std::string, int> uses;
-  for (const fs::path& run : runs) ++uses[without_trailing_slash(run).filename().string()];
+  for (const fs::path& run : runs) ++uses[run.filename().string()];
+  std::vector<std::string> names;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (i < labels.size() && !labels[i].empty()) {
+      names.push_back(labels[i]);
+    } else {
+      const std::string name = runs[i].filename().string();
+      names.push_back(uses[name] > 1 ? runs[i].string() : name);
+    }
+  }
+  return names;
+}
+
+Result<std::vector<Curve>> read_curves(std::vector<fs::path> runs, const PlotOptions& options) {
+  for (fs::path& run : runs) run = without_trailing_slash(run);
+  const std::vector<std::string> names = run_names(runs, options.labels);
   std::vector<Curve> curves;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const fs::path run = without_trailing_slash(runs[i]);
-    const std::string short_name = run.filename().string();
-    const std::string name = uses[short_name] > 1 ? run.string() : short_name;
-    auto metrics = read_metrics(run / "metrics.jsonl");
+    auto metrics = read_metrics(runs[i] / "metrics.jsonl");
     if (!metrics) {
       if (metrics.failure().code != Code::kNotFound) return metrics.failure();
       return Failure{Code::kNotFound, fmt::format("'{}' has no metrics.jsonl; give a run's folder "
                                                   "(train --run DIR makes one)",
-                                                  run.string())};
+                                                  runs[i].string())};
     }
-    const std::string color = kColors[i % kColors.size()];
-    Curve train{name + " train", color, false, {}};
-    Curve validation{name + " val", color, true, {}};
+    std::vector<Point> train, validation;
     for (const StepMetrics& line : *metrics) {
       const auto step = static_cast<double>(line.step);
-      if (std::isfinite(line.loss)) train.points.push_back({step, line.loss});
+      if (std::isfinite(line.loss)) train.push_back({step, line.loss});
       if (line.val_loss && std::isfinite(*line.val_loss)) {
-        validation.points.push_back({step, *line.val_loss});
+        validation.push_back({step, *line.val_loss});
       }
     }
-    for (Curve& curve : std::array{std::move(train), std::move(validation)}) {
-      if (curve.points.empty()) continue;
-      curve.points = thinned(curve.points);
-      curves.push_back(std::move(curve));
-    }
+    const auto add = [&](Curve::Kind kind, const std::string& title,
+                         const std::vector<Point>& points) {
+      if (!points.empty()) curves.push_back({kind, title, i, thinned(points)});
+    };
+    const bool smooth = options.smooth > 0;
+    // Several noisy lines would hide the validation's.
+    const bool pale = runs.size() > 1 && !validation.empty();
+    if (smooth) add(Curve::kPale, "", train);
+    add(pale && !smooth ? Curve::kPale : Curve::kTrain, names[i] + " train",
+        smooth ? smoothed(train, options.smooth) : train);
+    add(Curve::kValidation, names[i] + " val", validation);
   }
   if (curves.empty()) {
     return Failure{Code::kFailedPrecondition,
@@ -130,10 +162,46 @@ Result<std::vector<Curve>> read_curves(const std::vector<fs::path>& runs) {
                                "lower train.log_every",
                                runs[0].string())};
   }
+  // Pale lines lie under all others.
+  std::stable_partition(curves.begin(), curves.end(),
+                        [](const Curve& c) { return c.kind == Curve::kPale; });
   return curves;
 }
 
+// What the y axis spans: all points with a margin, which never leads a loss below zero.
+std::pair<double, double> y_range(const std::vector<Curve>& curves) {
+  double low = curves[0].points[0].loss, high = low;
+  for (const Curve& curve : curves) {
+    for (const Point& point : curve.points) {
+      low = std::min(low, point.loss);
+      high = std::max(high, point.loss);
+    }
+  }
+  const double margin = high > low ? 0.04 * (high - low) : std::max(0.04 * std::abs(high), 1e-3);
+  return {low >= 0 ? std::max(0.0, low - margin) : low - margin, high + margin};
+}
+
+std::string style(const Curve& curve) {
+  const char* color = kColors[curve.run % kColors.size()];
+  // Single points show as dots; so do the few of a validation.
+  const bool dots =
+      curve.points.size() == 1 || (curve.kind == Curve::kValidation && curve.points.size() <= 60);
+  const std::string with = dots ? fmt::format("linespoints pointtype {} pointsize 0.6",
+                                              kPoints[curve.run % kPoints.size()])
+                                : "lines";
+  switch (curve.kind) {
+    case Curve::kPale:
+      return fmt::format("{} linecolor rgb '#a0{}' linewidth 1.2", with, color);  // a0: see-through
+    case Curve::kTrain:
+      return fmt::format("{} linecolor rgb '#{}' linewidth 1.4", with, color);
+    case Curve::kValidation:
+      break;
+  }
+  return fmt::format("{} linecolor rgb '#{}' linewidth 2 dashtype (8,5)", with, color);
+}
+
 std::string script_text(const std::vector<Curve>& curves, const fs::path& svg) {
+  const auto [low, high] = y_range(curves);
   std::string script = fmt::format(
       "set terminal svg size 960,560 dynamic noenhanced font 'Helvetica,15' linewidth 1 "
       "background '#ffffff'\n"
@@ -146,9 +214,9 @@ std::string script_text(const std::vector<Curve>& curves, const fs::path& svg) {
       "set format x '%.0f'\n"
       "set key top right Left reverse spacing 1.25 samplen 2.5 textcolor rgb '#202020'\n"
       "set lmargin 9\nset rmargin 4\nset tmargin 1.5\n"
-      "set autoscale xfixmax\nset offsets 0, 0, graph 0.04, graph 0.04\n"
-      "set xrange [0:*]\n",
-      gnuplot_text(svg.string()));
+      "set autoscale xfixmax\n"
+      "set xrange [0:*]\nset yrange [{}:{}]\n",
+      gnuplot_text(svg.string()), low, high);
   std::string plots;
   for (size_t i = 0; i < curves.size(); ++i) {
     const Curve& curve = curves[i];
@@ -157,13 +225,9 @@ std::string script_text(const std::vector<Curve>& curves, const fs::path& svg) {
       script += fmt::format("{} {}\n", point.step, point.loss);
     }
     script += "end_of_curve\n";
-    // Single points show as dots; so do the few of a validation.
-    const bool dots = curve.points.size() == 1 || (curve.validation && curve.points.size() <= 60);
-    plots += fmt::format("{}$curve{} using 1:2 with {} linecolor rgb '{}' linewidth {} {}title {}",
-                         i == 0 ? "plot " : ", \\\n  ", i,
-                         dots ? "linespoints pointtype 7 pointsize 0.45" : "lines", curve.color,
-                         curve.validation ? 2.0 : 1.4, curve.validation ? "dashtype (8,5) " : "",
-                         gnuplot_text(curve.title));
+    plots += fmt::format("{}$curve{} using 1:2 with {} {}", i == 0 ? "plot " : ", \\\n  ", i,
+                         style(curve),
+                         curve.title.empty() ? "notitle" : "title " + gnuplot_text(curve.title));
   }
   return script + plots + "\n";
 }
@@ -206,19 +270,25 @@ Status run_gnuplot(const std::string& gnuplot, const fs::path& script, const fs:
 
 }  // namespace
 
-Status plot_runs(const std::vector<fs::path>& runs, const fs::path& out) {
-  return plot_runs(runs, out, "gnuplot");
-}
-
 Status plot_runs(const std::vector<fs::path>& runs, const fs::path& out,
-                 const std::string& gnuplot) {
+                 const PlotOptions& options) {
   if (runs.empty()) return Failure{Code::kInvalidArgument, "plot needs at least one run's folder"};
-  ESPALIER_ASSIGN(const auto curves, read_curves(runs));
+  if (options.labels.size() > runs.size()) {
+    return Failure{Code::kInvalidArgument,
+                   fmt::format("{} labels for {} run{}; give one label a run, in their order",
+                               options.labels.size(), runs.size(), runs.size() == 1 ? "" : "s")};
+  }
+  if (!(options.smooth >= 0 && options.smooth < 1)) {
+    return Failure{
+        Code::kInvalidArgument,
+        fmt::format("the smoothing must be at least 0 and less than 1, not {}", options.smooth)};
+  }
+  ESPALIER_ASSIGN(const auto curves, read_curves(runs, options));
   ESPALIER_ASSIGN(const auto folder, TemporaryFolder::create());
   const fs::path svg = folder.path() / "loss.svg";
   const fs::path script = folder.path() / "loss.gp";
   ESPALIER_TRY(write_file(script, script_text(curves, svg)));
-  ESPALIER_TRY(run_gnuplot(gnuplot, script, folder.path() / "messages"));
+  ESPALIER_TRY(run_gnuplot(options.gnuplot, script, folder.path() / "messages"));
   ESPALIER_ASSIGN(const std::string picture, read_file(svg));
   return write_file(out, picture);
 }

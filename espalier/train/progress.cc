@@ -8,18 +8,30 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace espalier {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;
 constexpr int kBarCells = 24;
+// An update's weight in the average falls by e in so many seconds, but to no less than kLeastFade
+// of it from one update to the next: slow steps are averaged too.
+constexpr double kFadeSeconds = 15, kLeastFade = 0.8;
 constexpr std::string_view kClearLine = "\r\x1b[2K";
 
 int terminal_width() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return 80;
+}
+
+std::string format_use(const std::optional<double>& mfu,
+                       const std::optional<double>& memory_bytes) {
+  std::string out;
+  if (mfu) out += fmt::format("  mfu {:.1f}%", *mfu * 100);
+  if (memory_bytes) out += "  mem " + format_bytes(*memory_bytes);
+  return out;
 }
 
 }  // namespace
@@ -41,12 +53,25 @@ std::string format_count(double number) {
   return fmt::format("{:.3g}G", number / 1e9);
 }
 
+std::string format_bytes(double bytes) {
+  if (!std::isfinite(bytes)) return "?";
+  constexpr std::string_view kUnits = "BKMGTP";
+  size_t unit = 0;
+  for (; bytes >= 999.5 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+  return fmt::format("{:.3g}{}", bytes, kUnits[unit]);
+}
+
 std::string format_step(const StepMetrics& metrics, int64_t total) {
   std::string line = fmt::format("step {}/{}  loss {:.4f}", metrics.step, total, metrics.loss);
   if (metrics.val_loss) line += fmt::format("  val {:.4f}", *metrics.val_loss);
-  return line + fmt::format("  lr {:.2e}  grad {:.3g}  {} tok/s  {}", metrics.lr, metrics.grad_norm,
-                            format_count(metrics.tokens_per_second),
-                            format_duration(metrics.elapsed_seconds));
+  line += fmt::format("  lr {:.2e}  grad {:.3g}  {} tok/s", metrics.lr, metrics.grad_norm,
+                      format_count(metrics.tokens_per_second));
+  line += format_use(metrics.mfu, metrics.memory_bytes);
+  if (metrics.skipped_steps > 0) line += fmt::format("  skipped {}", metrics.skipped_steps);
+  line += "  " + format_duration(metrics.elapsed_seconds);
+  if (std::isfinite(metrics.seconds_left))
+    line += "  left " + format_duration(metrics.seconds_left);
+  return line;
 }
 
 ProgressBar::Options ProgressBar::standard_output() {
@@ -64,28 +89,41 @@ ProgressBar::Options ProgressBar::standard_output() {
 }
 
 ProgressBar::ProgressBar(int64_t first, int64_t total, Options options)
-    : first_(first),
-      total_(total),
-      options_(std::move(options)),
-      timed_from_(first),
-      start_(options_.seconds()),
-      step_(first) {}
+    : first_(first), total_(total), options_(std::move(options)), step_(first) {}
 
 ProgressBar::~ProgressBar() { clear(); }
 
-void ProgressBar::update(int64_t step, double loss, double tokens_per_second) {
+void ProgressBar::update(int64_t step, double loss, double tokens_per_second,
+                         std::optional<double> mfu, std::optional<double> memory_bytes) {
   const double now = options_.seconds();
+  if (updated_) {
+    const double seconds = std::max(0.0, now - *updated_ - pause_);
+    const double fade = std::max(kLeastFade, std::exp(-seconds / kFadeSeconds));
+    recent_seconds_ = fade * recent_seconds_ + seconds;
+    recent_steps_ = fade * recent_steps_ + static_cast<double>(step - step_);
+    paused_seconds_ += pause_;
+    timed_steps_ += step - step_;
+  }
+  updated_ = now;
+  pause_ = 0;
   step_ = step;
   loss_ = loss;
   tokens_per_second_ = tokens_per_second;
+  mfu_ = mfu;
+  memory_bytes_ = memory_bytes;
   if (!options_.terminal) return;
   if (last_drawn_ >= 0 && now - last_drawn_ < kRedrawSeconds && step < total_) return;
   draw();
-  // The first step is often the slowest by far: once it is shown, time is counted from its end.
-  if (timed_from_ == first_) {
-    timed_from_ = step;
-    start_ = now;
-  }
+}
+
+void ProgressBar::paused(double seconds) { pause_ += seconds; }
+
+double ProgressBar::seconds_left() const {
+  if (step_ >= total_) return 0;
+  if (timed_steps_ == 0) return std::numeric_limits<double>::quiet_NaN();
+  const double step_seconds = recent_seconds_ / recent_steps_;
+  const double pause_seconds = (paused_seconds_ + pause_) / static_cast<double>(timed_steps_);
+  return static_cast<double>(total_ - step_) * (step_seconds + pause_seconds);
 }
 
 void ProgressBar::log(const StepMetrics& metrics) { print(format_step(metrics, total_)); }
@@ -111,11 +149,10 @@ void ProgressBar::draw() {
 std::string ProgressBar::bar() const {
   const double done = total_ > 0 ? static_cast<double>(step_) / static_cast<double>(total_) : 1;
   const int filled = std::clamp(static_cast<int>(done * kBarCells), 0, kBarCells);
-  const double rate = static_cast<double>(step_ - timed_from_) / (options_.seconds() - start_);
-  const double left = static_cast<double>(total_ - step_) / rate;
   const std::string numbers =
-      fmt::format("{}/{}  loss {:.4f}  {} tok/s  {} left", step_, total_, loss_,
-                  format_count(tokens_per_second_), format_duration(left));
+      fmt::format("{}/{}  loss {:.4f}  {} tok/s{}  left {}", step_, total_, loss_,
+                  format_count(tokens_per_second_), format_use(mfu_, memory_bytes_),
+                  format_duration(seconds_left()));
   const std::string line =
       fmt::format("[{:#<{}}{:-<{}}] {}", "", filled, "", kBarCells - filled, numbers);
   // A line as wide as the terminal would wrap and could not be cleared.

@@ -9,7 +9,8 @@ nlohmann::json to_json(const RunPosition& p) {
   nlohmann::json out = {
       {"step", p.step},
       {"loader", {{"seed", p.loader.seed}, {"epoch", p.loader.epoch}, {"index", p.loader.index}}},
-      {"loss_window", {{"sum", p.loss_sum}, {"count", p.loss_count}}}};
+      {"loss_window", {{"sum", p.loss_sum}, {"count", p.loss_count}}},
+      {"skipped_steps", p.skipped_steps}};
   if (p.best_val_loss) out["best_val_loss"] = *p.best_val_loss;
   return out;
 }
@@ -25,6 +26,7 @@ Result<RunPosition> position_from_json(const nlohmann::json& json,
     // JSON has no NaN, which is written as null.
     p.loss_sum = sum.is_null() ? std::nan("") : sum.get<double>();
     p.loss_count = json.at("loss_window").at("count");
+    p.skipped_steps = json.value("skipped_steps", int64_t{0});
     if (json.contains("best_val_loss")) p.best_val_loss = json.at("best_val_loss").get<double>();
     return p;
   } catch (const nlohmann::json::exception& error) {
@@ -34,11 +36,9 @@ Result<RunPosition> position_from_json(const nlohmann::json& json,
 }
 
 nlohmann::json data_identity(const Dataset& dataset, const DataConfig& config) {
-  return {{"sha256", dataset.tokens().info().content_sha256},
-          {"rows", dataset.train()->rows()},
-          {"seq_len", config.seq_len},
-          {"shuffle", config.shuffle},
-          {"seed", config.seed}};
+  return {{"sha256", dataset.identity()}, {"rows", dataset.train()->rows()},
+          {"seq_len", config.seq_len},    {"sampling", config.sampling},
+          {"shuffle", config.shuffle},    {"seed", config.seed}};
 }
 
 Status check_same_data(const nlohmann::json& metadata, const nlohmann::json& now) {
@@ -47,7 +47,9 @@ Status check_same_data(const nlohmann::json& metadata, const nlohmann::json& now
     return Failure{Code::kDataLoss, "the checkpoint does not say what data its run reads"};
   }
   for (const auto& [key, value] : now.items()) {
-    const nlohmann::json before = saved->value(key, nlohmann::json());
+    // Checkpoints of before there was a choice do not name it.
+    const nlohmann::json otherwise = key == "sampling" ? "epoch" : nlohmann::json();
+    const nlohmann::json before = saved->value(key, otherwise);
     if (before == value) continue;
     const std::string what = key == "sha256" ? "the tokenized text" : "data." + key;
     return Failure{Code::kInvalidArgument,

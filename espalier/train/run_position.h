@@ -16,18 +16,20 @@ struct RunPosition {
   LoaderState loader;
   double loss_sum = 0;  // over the steps since the last log line
   int64_t loss_count = 0;
+  int64_t skipped_steps = 0;  // of the whole run: their loss or gradient was not finite
   std::optional<double> best_val_loss;
 };
 
-// {"step", "loader": {"seed", "epoch", "index"}, "loss_window": {"sum", "count"}} and, once there
-// was an evaluation, "best_val_loss". Numbers come back exactly.
+// {"step", "loader": {"seed", "epoch", "index"}, "loss_window": {"sum", "count"},
+// "skipped_steps"} and, once there was an evaluation, "best_val_loss". Numbers come back exactly.
 nlohmann::json to_json(const RunPosition& position);
 // kDataLoss, naming the folder, where `json` is not of this form.
 Result<RunPosition> position_from_json(const nlohmann::json& json,
                                        const std::filesystem::path& folder);
 
 // What must be the same when a run goes on, since the loader's position means nothing in other
-// rows: "sha256" of the tokens, "rows", "seq_len", "shuffle", "seed".
+// rows: "sha256" of the tokens (Dataset::identity), "rows", "seq_len", "sampling", "shuffle",
+// "seed".
 nlohmann::json data_identity(const Dataset& dataset, const DataConfig& config);
 // kInvalidArgument naming the first difference and both values. A checkpoint without a "data"
 // entry is of no training run: kDataLoss.

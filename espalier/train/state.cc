@@ -12,31 +12,33 @@ constexpr std::string_view kModel = "model", kOptimizer = "optimizer", kState = 
 
 StoredArray stored_param(const ParamSpec& spec) {
   StoredArray out{{}, DType::kF32, spec.dims, std::string(kModel), spec.layers > 0};
+  out.stored_dims = spec.form.stored_dims;
   for (int64_t i = 0; i < std::max<int64_t>(spec.layers, 1); ++i) {
     out.names.push_back(spec.layer_name(i));
   }
   return out;
 }
 
-StateLayout::StateLayout(const LanguageModel& model, const Optimizer& optimizer,
+StateLayout::StateLayout(const ParamSpecs& specs, const Optimizer& optimizer,
                          const ShardingRules& rules, const Mesh& mesh)
-    : params_(layout_params(model.params(), rules, mesh)) {
+    : params_(layout_params(specs, rules, mesh)) {
   const auto add = [&](const std::string& name, const TensorType& type, const PartitionSpec& spec,
                        StoredArray stored) {
     arrays_.push_back({name, make_layout(type, spec)});
     stored_.push_back(std::move(stored));
   };
   for (size_t i = 0; i < params_.size(); ++i) {
-    const ParamSpec& spec = model.params()[i];
+    const ParamSpec& spec = specs[i];
     ParamInfo info{spec.name, params_[i].type};
     info.decay = spec.kind != ParamKind::kVector;
-    info.hidden_matrix = spec.kind == ParamKind::kHidden && spec.dims.size() == 2;
     info.stacked = spec.layers > 0;
+    for (const int64_t d : spec.form.in) info.matrix_in.push_back(d + (info.stacked ? 1 : 0));
+    for (const int64_t d : spec.form.out) info.matrix_out.push_back(d + (info.stacked ? 1 : 0));
     infos_.push_back(std::move(info));
     add(spec.name, params_[i].type, params_[i].spec, stored_param(spec));
   }
   for (const StateInfo& info : optimizer.state(infos_)) {
-    const ParamSpec& spec = model.params()[info.param];
+    const ParamSpec& spec = specs[info.param];
     StoredArray stored = stored_param(spec);
     stored.group = kOptimizer;
     // "optimizer.m.blocks.*.l1.kernel": what stands before the parameter's name names the array.
@@ -47,19 +49,14 @@ StateLayout::StateLayout(const LanguageModel& model, const Optimizer& optimizer,
   add("step", {DType::kS32, {}}, {}, {{"step"}, DType::kS32, {}, std::string(kState), false});
 }
 
-Result<TrainState> make_state(const std::shared_ptr<Runtime>& runtime, const LanguageModel& model,
+Result<TrainState> make_state(const std::shared_ptr<Runtime>& runtime, const ParamSpecs& specs,
                               const StateLayout& layout, uint64_t seed) {
   ProgramSpec spec;
   spec.name = "initialize";
-  ESPALIER_ASSIGN(
-      DeviceArray key,
-      DeviceArray::from_host(runtime,
-                             HostArray::from<uint32_t>({2}, {static_cast<uint32_t>(seed >> 32),
-                                                             static_cast<uint32_t>(seed)}),
-                             {}));
+  ESPALIER_ASSIGN(DeviceArray key, DeviceArray::from_host(runtime, random::key_data(seed), {}));
   spec.arguments = {{"key", key.layout()}};
-  spec.function = trace({key.type()}, [&](const Tensors& in) {
-    Tensors out = initialize(model.params(), layout.params(), in[0]);
+  spec.trace([&](const Tensors& in) {
+    Tensors out = initialize(specs, layout.params(), in[0]);
     for (size_t i = out.size(); i < layout.size(); ++i) {
       out.push_back(zeros(layout.arrays()[i].layout->type));
     }
@@ -71,14 +68,14 @@ Result<TrainState> make_state(const std::shared_ptr<Runtime>& runtime, const Lan
 }
 
 Result<std::vector<DeviceArray>> load_params(const std::shared_ptr<Runtime>& runtime,
-                                             const LanguageModel& model, const ShardingRules& rules,
-                                             const CheckpointReader& reader) {
-  const std::vector<ParamLayout> layouts = layout_params(model.params(), rules, runtime->mesh());
+                                             const ParamSpecs& specs, const ShardingRules& rules,
+                                             const TensorSource& source) {
+  const std::vector<ParamLayout> layouts = layout_params(specs, rules, runtime->mesh());
   std::vector<DeviceArray> out;
   for (size_t i = 0; i < layouts.size(); ++i) {
     auto layout = make_layout(layouts[i].type, layouts[i].spec);
-    ESPALIER_ASSIGN(DeviceArray array, load_array(reader, stored_param(model.params()[i]), runtime,
-                                                  std::move(layout)));
+    ESPALIER_ASSIGN(DeviceArray array,
+                    load_array(source, stored_param(specs[i]), runtime, std::move(layout)));
     out.push_back(std::move(array));
   }
   return out;

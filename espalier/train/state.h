@@ -3,7 +3,6 @@
 #pragma once
 
 #include "espalier/checkpoint/arrays.h"
-#include "espalier/models/language_model.h"
 #include "espalier/nn/layout.h"
 #include "espalier/optim/optimizer.h"
 #include "espalier/runtime/program.h"
@@ -14,7 +13,7 @@ namespace espalier {
 class StateLayout {
  public:
   // Throws Error where the model does not fit the mesh.
-  StateLayout(const LanguageModel& model, const Optimizer& optimizer, const ShardingRules& rules,
+  StateLayout(const ParamSpecs& specs, const Optimizer& optimizer, const ShardingRules& rules,
               const Mesh& mesh);
 
   size_t num_params() const { return params_.size(); }
@@ -34,16 +33,16 @@ class StateLayout {
 using TrainState = std::vector<DeviceArray>;
 
 // Fresh state from a compiled, sharded initializer: no host ever holds a whole array.
-Result<TrainState> make_state(const std::shared_ptr<Runtime>& runtime, const LanguageModel& model,
+Result<TrainState> make_state(const std::shared_ptr<Runtime>& runtime, const ParamSpecs& specs,
                               const StateLayout& layout, uint64_t seed);
 
 // How a model's parameters are named and shaped in a checkpoint.
 StoredArray stored_param(const ParamSpec& spec);
 
-// The parameters alone, for generation and evaluation.
+// The parameters alone, for generation and evaluation, from a checkpoint or other weights.
 Result<std::vector<DeviceArray>> load_params(const std::shared_ptr<Runtime>& runtime,
-                                             const LanguageModel& model, const ShardingRules& rules,
-                                             const CheckpointReader& reader);
+                                             const ParamSpecs& specs, const ShardingRules& rules,
+                                             const TensorSource& source);
 Result<TrainState> load_state(const std::shared_ptr<Runtime>& runtime, const StateLayout& layout,
                               const CheckpointReader& reader);
 Status save_state(CheckpointWriter& writer, const StateLayout& layout, const TrainState& state);

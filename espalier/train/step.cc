@@ -1,11 +1,14 @@
 #include "espalier/train/step.h"
 
-#include "espalier/nn/layers.h"
+#include <cmath>
+
 #include "espalier/ops/control.h"
 #include "espalier/ops/elementwise.h"
+#include "espalier/ops/reduce.h"
 #include "espalier/ops/shape.h"
 #include "espalier/ops/source.h"
 #include "espalier/random/random.h"
+#include "espalier/transform/cost.h"
 #include "espalier/transform/grad.h"
 
 namespace espalier {
@@ -31,73 +34,107 @@ Result<std::vector<DeviceArray>> put_batch(const std::shared_ptr<Runtime>& runti
   return out;
 }
 
-// Loss and gradients of one batch.
-ValueAndGrad batch_gradient(const LanguageModel& model, const Tensors& params, const Tensor& tokens,
-                            const Tensor& targets, const Tensor& key, int64_t chunks) {
-  const Ctx cx = Ctx(model.params(), params).training(key);
-  return value_and_grad(model.loss(tokens, targets, cx, chunks), params);
+// Sum of the loss over positions, how many count, and the sum's gradient.
+struct Gradient {
+  Tensor sum, count;
+  Tensors grads;
+};
+
+Gradient batch_gradient(const ModelOnMesh& on, const Tensors& params, const Tensor& tokens,
+                        const Tensor& targets, const Tensor& key, const LossOptions& loss) {
+  const Ctx cx = Ctx(on.model.params(), params).computing(on.dtype).training(key);
+  const LossSum value = on.model.loss(tokens, targets, cx, loss);
+  ValueAndGrad vg = value_and_grad(value.sum, params, {value.count});
+  return {vg.value, vg.aux[0], std::move(vg.grads)};
 }
 
-// The mean over several batches (accumulate, B, T), one after another.
-ValueAndGrad accumulated_gradient(const LanguageModel& model, const Tensors& params,
-                                  const Tensor& tokens, const Tensor& targets, const Tensor& key,
-                                  int64_t chunks) {
-  const int64_t count = tokens.dim(0);
-  Tensors sums = {scalar(DType::kF32, 0)};
+// The sums over several batches (accumulate, B, T), one after another.
+Gradient accumulated_gradient(const ModelOnMesh& on, const Tensors& params, const Tensor& tokens,
+                              const Tensor& targets, const Tensor& key, const LossOptions& loss) {
+  Tensors sums = {scalar(DType::kF32, 0), scalar(DType::kF32, 0)};
   for (const Tensor& p : params) sums.push_back(zeros_like(p));
   const auto body = [&](const Tensors& carry, const Tensors& now) -> ScanResult {
     const Tensor own_key = random::fold_in(key, now[2]);
-    const ValueAndGrad vg = batch_gradient(model, params, now[0], now[1], own_key, chunks);
-    Tensors next = {carry[0] + vg.value};
-    for (size_t i = 0; i < vg.grads.size(); ++i) next.push_back(carry[i + 1] + vg.grads[i]);
+    const Gradient g = batch_gradient(on, params, now[0], now[1], own_key, loss);
+    Tensors next = {carry[0] + g.sum, carry[1] + g.count};
+    for (size_t i = 0; i < g.grads.size(); ++i) next.push_back(carry[i + 2] + g.grads[i]);
     return {next, {}};
   };
-  const Tensors done = scan(body, sums, {tokens, targets, iota({DType::kS32, {count}}, 0)}).carry;
-  ValueAndGrad out{done[0] / static_cast<double>(count), {}, {}};
-  for (size_t i = 1; i < done.size(); ++i) {
-    out.grads.push_back(done[i] / static_cast<double>(count));
+  const Tensor order = iota({DType::kS32, {tokens.dim(0)}}, 0);
+  const Tensors done = scan(body, sums, {tokens, targets, order}).carry;
+  return {done[0], done[1], {done.begin() + 2, done.end()}};
+}
+
+// Index of the first parameter, layers counted apart, whose gradient is not finite; their number
+// where all are. An f32 scalar.
+Tensor first_nonfinite(const ParamSpecs& specs, const Tensors& grads) {
+  Tensors flags;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    std::vector<int64_t> dims;
+    for (int64_t d = specs[i].layers > 0 ? 1 : 0; d < grads[i].rank(); ++d) dims.push_back(d);
+    const Tensor finite = is_finite(reduce_sum(grads[i] * grads[i], dims));
+    flags.push_back(reshape(convert(finite, DType::kF32), {finite.size()}));
+  }
+  flags.push_back(zeros({DType::kF32, {1}}));  // the end, found where all before are finite
+  const Tensor bad = 1.0 - concatenate(flags, 0);
+  return convert(argmax(bad, 0), DType::kF32);
+}
+
+std::vector<std::string> layer_names(const ParamSpecs& specs) {
+  std::vector<std::string> out;
+  for (const ParamSpec& spec : specs) {
+    for (int64_t i = 0; i < std::max<int64_t>(spec.layers, 1); ++i) {
+      out.push_back(spec.layer_name(i));
+    }
   }
   return out;
 }
 
 }  // namespace
 
-Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime,
-                                    const LanguageModel& model, const Optimizer& optimizer,
-                                    const StateLayout& layout, const ShardingRules& rules,
+Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime, const ModelOnMesh& on,
+                                    const Optimizer& optimizer, const StateLayout& layout,
                                     const StepOptions& options) {
   Dims dims = {options.batch_size, options.seq_len};
   if (options.accumulate > 1) dims.insert(dims.begin(), options.accumulate);
-  const LayoutPtr tokens = token_layout(rules, runtime->mesh(), dims);
-  const HostArray key_words = HostArray::from<uint32_t>(
-      {2}, {static_cast<uint32_t>(options.seed >> 32), static_cast<uint32_t>(options.seed)});
-  ESPALIER_ASSIGN(DeviceArray key, DeviceArray::from_host(runtime, key_words, {}));
+  const LayoutPtr tokens = token_layout(on.rules, runtime->mesh(), dims);
+  ESPALIER_ASSIGN(DeviceArray key,
+                  DeviceArray::from_host(runtime, random::key_data(options.seed), {}));
 
   ProgramSpec spec;
   spec.name = "train_step";
-  spec.rules = rules;
+  spec.rules = on.rules;
   spec.arguments = layout.arrays();
   spec.arguments.push_back({"key", key.layout()});
   spec.arguments.push_back({"tokens", tokens});
   spec.arguments.push_back({"targets", tokens});
-  std::vector<TensorType> types;
-  for (const Argument& argument : spec.arguments) types.push_back(argument.layout->type);
-  const int64_t chunks =
-      loss_chunks(options.batch_size, options.seq_len, model.vocab_size(), runtime->mesh().size());
+  LossOptions loss;
+  loss.chunks = loss_chunks(options.batch_size, options.seq_len, on.model.vocab_size(),
+                            runtime->mesh().size());
+  loss.z_loss = options.z_loss;
+  loss.ignore_id = options.ignore_id;
   const size_t params_end = layout.num_params(), step_at = layout.size() - 1;
-  spec.function = trace(types, [&](const Tensors& in) {
+  spec.trace([&](const Tensors& in) {
     const auto at = [&](size_t i) { return in.begin() + static_cast<int64_t>(i); };
     const Tensors params(at(0), at(params_end)), old(at(params_end), at(step_at));
     const Tensor &step = in[step_at], &x = in[step_at + 2], &y = in[step_at + 3];
     const Tensor now = random::fold_in(in[step_at + 1], step);
-    const ValueAndGrad vg = options.accumulate > 1
-                                ? accumulated_gradient(model, params, x, y, now, chunks)
-                                : batch_gradient(model, params, x, y, now, chunks);
-    const OptimizerUpdate next = optimizer.update(layout.infos(), params, vg.grads, old, step);
+    Gradient g = options.accumulate > 1 ? accumulated_gradient(on, params, x, y, now, loss)
+                                        : batch_gradient(on, params, x, y, now, loss);
+    // A batch without a position that counts has a loss of 0 and changes nothing but momenta.
+    const Tensor count = max(g.count, 1.0);
+    const Tensor value = g.sum / count;
+    for (Tensor& grad : g.grads) grad = grad / count;
+    const OptimizerUpdate next = optimizer.update(layout.infos(), params, g.grads, old, step);
     Tensors out = next.params;
     out.insert(out.end(), next.state.begin(), next.state.end());
+    const Tensor finite = bit_and(is_finite(value), is_finite(next.grad_norm));
+    if (options.skip_nonfinite) {
+      for (size_t i = 0; i < out.size(); ++i) out[i] = select(finite, out[i], in[i]);
+    }
     out.push_back(step + ones_like(step));
-    out.push_back(stack({vg.value, next.grad_norm, next.learning_rate}));
+    out.push_back(stack(
+        {value, next.grad_norm, next.learning_rate, first_nonfinite(on.model.params(), g.grads)}));
     return out;
   });
   for (size_t i = 0; i < layout.size(); ++i) {
@@ -106,10 +143,11 @@ Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime,
   }
   spec.results.push_back({});
   ESPALIER_ASSIGN(Program program, compile(runtime, std::move(spec)));
-  return TrainStep(runtime, std::move(program), std::move(key), tokens);
+  return TrainStep(runtime, std::move(program), std::move(key), tokens,
+                   layer_names(on.model.params()));
 }
 
-Result<DeviceArray> TrainStep::run(TrainState& state, const Batch& batch) {
+Result<PendingReport> TrainStep::run(TrainState& state, const Batch& batch) {
   ESPALIER_ASSIGN(std::vector<DeviceArray> input, put_batch(runtime_, batch, tokens_));
   std::vector<DeviceArray*> arguments;
   arguments.reserve(state.size() + 3);
@@ -117,50 +155,68 @@ Result<DeviceArray> TrainStep::run(TrainState& state, const Batch& batch) {
   arguments.push_back(&key_);
   for (DeviceArray& array : input) arguments.push_back(&array);
   ESPALIER_ASSIGN(std::vector<DeviceArray> out, program_.run(arguments));
-  DeviceArray report = std::move(out.back());
+  PendingReport report{std::move(out.back())};
   out.pop_back();
   state = std::move(out);
   return report;
 }
 
-Result<StepReport> read_report(const DeviceArray& report) {
-  ESPALIER_ASSIGN(const HostArray host, report.to_host());
+Result<StepReport> TrainStep::read(const PendingReport& report) const {
+  ESPALIER_ASSIGN(const HostArray host, report.values.to_host());
   const auto values = host.as<float>();
-  return StepReport{values[0], values[1], values[2]};
+  StepReport out{values[0], values[1], values[2]};
+  const auto bad = static_cast<size_t>(values[3]);
+  if (bad < names_.size()) out.nonfinite_parameter = names_[bad];
+  out.nonfinite = !std::isfinite(out.loss) || !std::isfinite(out.grad_norm) || bad < names_.size();
+  return out;
 }
 
-Result<EvalStep> EvalStep::create(const std::shared_ptr<Runtime>& runtime,
-                                  const LanguageModel& model, const StateLayout& layout,
-                                  const ShardingRules& rules, int64_t batch_size, int64_t seq_len) {
-  const LayoutPtr tokens = token_layout(rules, runtime->mesh(), {batch_size, seq_len});
+Result<EvalStep> EvalStep::create(const std::shared_ptr<Runtime>& runtime, const ModelOnMesh& on,
+                                  int64_t batch_size, int64_t seq_len,
+                                  std::optional<int64_t> ignore_id) {
+  const LayoutPtr tokens = token_layout(on.rules, runtime->mesh(), {batch_size, seq_len});
   ProgramSpec spec;
   spec.name = "eval_step";
-  spec.rules = rules;
-  const auto first = layout.arrays().begin();
-  spec.arguments.assign(first, first + static_cast<int64_t>(layout.num_params()));
+  spec.rules = on.rules;
+  const ParamSpecs& specs = on.model.params();
+  const std::vector<ParamLayout> layouts = layout_params(specs, on.rules, runtime->mesh());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    spec.arguments.push_back({specs[i].name, make_layout(layouts[i].type, layouts[i].spec)});
+  }
   spec.arguments.push_back({"tokens", tokens});
   spec.arguments.push_back({"targets", tokens});
-  std::vector<TensorType> types;
-  for (const Argument& argument : spec.arguments) types.push_back(argument.layout->type);
-  const int64_t chunks =
-      loss_chunks(batch_size, seq_len, model.vocab_size(), runtime->mesh().size());
-  spec.function = trace(types, [&](const Tensors& in) {
-    const Ctx cx(model.params(), {in.begin(), in.end() - 2});
-    return Tensors{model.loss(in[in.size() - 2], in.back(), cx, chunks)};
+  LossOptions loss;
+  loss.chunks = loss_chunks(batch_size, seq_len, on.model.vocab_size(), runtime->mesh().size());
+  loss.ignore_id = ignore_id;
+  spec.trace([&](const Tensors& in) {
+    const Ctx cx = Ctx(specs, {in.begin(), in.end() - 2}).computing(on.dtype);
+    const LossSum value = on.model.loss(in[in.size() - 2], in.back(), cx, loss);
+    return Tensors{stack({value.sum, value.count})};
   });
   spec.results = {{}};
   ESPALIER_ASSIGN(Program program, compile(runtime, std::move(spec)));
-  return EvalStep(runtime, std::move(program), layout.num_params(), tokens);
+  return EvalStep(runtime, std::move(program), tokens);
 }
 
-Result<double> EvalStep::run(TrainState& state, const Batch& batch) {
+Result<EvalLoss> EvalStep::run(std::span<DeviceArray* const> params, const Batch& batch) {
   ESPALIER_ASSIGN(std::vector<DeviceArray> input, put_batch(runtime_, batch, tokens_));
-  std::vector<DeviceArray*> arguments;
-  for (size_t i = 0; i < params_; ++i) arguments.push_back(&state[i]);
+  std::vector<DeviceArray*> arguments(params.begin(), params.end());
   for (DeviceArray& array : input) arguments.push_back(&array);
   ESPALIER_ASSIGN(const std::vector<DeviceArray> out, program_.run(arguments));
-  ESPALIER_ASSIGN(const HostArray loss, out[0].to_host());
-  return static_cast<double>(loss.as<float>()[0]);
+  ESPALIER_ASSIGN(const HostArray values, out[0].to_host());
+  const auto v = values.as<float>();
+  return EvalLoss{v[0], v[1]};
+}
+
+double train_flops_per_token(const LanguageModel& model, int64_t seq_len) {
+  std::vector<TensorType> types;
+  for (const ParamSpec& spec : model.params()) types.push_back({DType::kF32, spec.array_dims()});
+  types.insert(types.end(), 2, {DType::kS32, {1, seq_len}});
+  const Function forward = trace(types, [&](const Tensors& in) {
+    const Ctx cx(model.params(), {in.begin(), in.end() - 2});
+    return Tensors{model.loss(in[in.size() - 2], in.back(), cx, {}).sum};
+  });
+  return 3 * matmul_flops(forward) / static_cast<double>(seq_len);
 }
 
 }  // namespace espalier

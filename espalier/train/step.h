@@ -2,20 +2,40 @@
 #pragma once
 
 #include "espalier/data/loader.h"
+#include "espalier/models/language_model.h"
 #include "espalier/train/state.h"
 
 namespace espalier {
+
+// A model as it runs on a mesh.
+struct ModelOnMesh {
+  const LanguageModel& model;
+  const ShardingRules& rules;
+  DType dtype = DType::kF32;  // it computes in; parameters are float32
+};
 
 struct StepOptions {
   int64_t batch_size = 0;  // rows of one batch
   int64_t seq_len = 0;
   int64_t accumulate = 1;  // batches per step
   uint64_t seed = 0;       // of dropout
+  double z_loss = 0;       // see LossOptions
+  std::optional<int64_t> ignore_id{};
+  bool skip_nonfinite = false;  // a step whose loss or gradient is not finite changes nothing
 };
 
-// What a step reports: one array f32[3] of these, so that reading them is one transfer.
+// What a step reports. The loss is the mean over the batch's positions that count, z_loss included.
 struct StepReport {
   double loss = 0, grad_norm = 0, learning_rate = 0;
+  // Whether the loss or the gradient was not finite, and the parameter, as a checkpoint names it,
+  // whose gradient was not: the first of them, or none.
+  bool nonfinite = false;
+  std::string nonfinite_parameter{};
+};
+
+// A report on its way; TrainStep::read waits for it.
+struct PendingReport {
+  DeviceArray values;
 };
 
 // Takes the state and a batch to the next state and a report. The state is donated: there is one
@@ -23,50 +43,55 @@ struct StepReport {
 class TrainStep {
  public:
   // Throws Error where the batch does not fit the mesh.
-  static Result<TrainStep> create(const std::shared_ptr<Runtime>& runtime,
-                                  const LanguageModel& model, const Optimizer& optimizer,
-                                  const StateLayout& layout, const ShardingRules& rules,
+  static Result<TrainStep> create(const std::shared_ptr<Runtime>& runtime, const ModelOnMesh& on,
+                                  const Optimizer& optimizer, const StateLayout& layout,
                                   const StepOptions& options);
 
-  // Starts a step and returns at once; `state` becomes the next one. The result is read with
-  // read_report.
-  Result<DeviceArray> run(TrainState& state, const Batch& batch);
+  // Starts a step and returns at once; `state` becomes the next one.
+  Result<PendingReport> run(TrainState& state, const Batch& batch);
+  // Waits for a step and reads its report.
+  Result<StepReport> read(const PendingReport& report) const;
   const Program& program() const { return program_; }
 
  private:
-  TrainStep(std::shared_ptr<Runtime> runtime, Program program, DeviceArray key, LayoutPtr tokens)
+  TrainStep(std::shared_ptr<Runtime> runtime, Program program, DeviceArray key, LayoutPtr tokens,
+            std::vector<std::string> names)
       : runtime_(std::move(runtime)),
         program_(std::move(program)),
         key_(std::move(key)),
-        tokens_(std::move(tokens)) {}
+        tokens_(std::move(tokens)),
+        names_(std::move(names)) {}
   std::shared_ptr<Runtime> runtime_;
   Program program_;
   DeviceArray key_;
-  LayoutPtr tokens_;  // of token ids and targets
+  LayoutPtr tokens_;                // of token ids and targets
+  std::vector<std::string> names_;  // of parameters, in the order that the report numbers them
 };
 
-// Waits for a step and reads its report.
-Result<StepReport> read_report(const DeviceArray& report);
+// The loss of a batch as a sum over positions and how many they are: no dropout, no z_loss.
+struct EvalLoss {
+  double sum = 0, count = 0;
+};
 
-// The loss of a batch without dropout.
 class EvalStep {
  public:
-  static Result<EvalStep> create(const std::shared_ptr<Runtime>& runtime,
-                                 const LanguageModel& model, const StateLayout& layout,
-                                 const ShardingRules& rules, int64_t batch_size, int64_t seq_len);
-  // Waits for the loss.
-  Result<double> run(TrainState& state, const Batch& batch);
+  static Result<EvalStep> create(const std::shared_ptr<Runtime>& runtime, const ModelOnMesh& on,
+                                 int64_t batch_size, int64_t seq_len,
+                                 std::optional<int64_t> ignore_id = {});
+  // Waits for the loss. `params` are pointers to the model's parameters in their order.
+  Result<EvalLoss> run(std::span<DeviceArray* const> params, const Batch& batch);
 
  private:
-  EvalStep(std::shared_ptr<Runtime> runtime, Program program, size_t params, LayoutPtr tokens)
-      : runtime_(std::move(runtime)),
-        program_(std::move(program)),
-        params_(params),
-        tokens_(std::move(tokens)) {}
+  EvalStep(std::shared_ptr<Runtime> runtime, Program program, LayoutPtr tokens)
+      : runtime_(std::move(runtime)), program_(std::move(program)), tokens_(std::move(tokens)) {}
   std::shared_ptr<Runtime> runtime_;
   Program program_;
-  size_t params_;
   LayoutPtr tokens_;
 };
+
+// Products' FLOPs (a multiplication and an addition are two) that a model needs for each token in
+// training: those of its forward pass, counted in its graph, times three. What a gradient computes
+// again is not counted.
+double train_flops_per_token(const LanguageModel& model, int64_t seq_len);
 
 }  // namespace espalier

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "espalier/base/file.h"
+#include "espalier/train/checksum.h"
 #include "espalier/train/proto/event.pb.h"
 
 namespace espalier {
@@ -56,21 +57,6 @@ std::string_view bytes_of(const T& value) {
 }
 
 }  // namespace
-
-uint32_t crc32c(std::string_view bytes) {
-  static const auto kTable = [] {
-    std::array<uint32_t, 256> table{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t crc = i;
-      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0u);
-      table[i] = crc;
-    }
-    return table;
-  }();
-  uint32_t crc = ~0u;
-  for (const char c : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(c)) & 0xff];
-  return ~crc;
-}
 
 Result<TensorBoardWriter> TensorBoardWriter::open(const fs::path& folder,
                                                   std::optional<int64_t> resumed_step) {
@@ -123,6 +109,13 @@ Status TensorBoardWriter::write_record(const std::string& bytes) {
   if (std::fwrite(record.data(), 1, record.size(), file_.get()) != record.size() ||
       std::fflush(file_.get()) != 0) {
     return errno_failure("write", path_);
+  }
+  return {};
+}
+
+Status write_scalars(TensorBoardWriter& writer, const StepMetrics& metrics) {
+  for (const auto& [tag, value] : named_scalars(metrics)) {
+    ESPALIER_TRY(writer.scalar(tag, metrics.step, value));
   }
   return {};
 }

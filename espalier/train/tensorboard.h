@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "espalier/base/error.h"
+#include "espalier/train/metrics.h"
 
 namespace espalier {
 
@@ -41,8 +42,8 @@ class TensorBoardWriter {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
-// CRC-32C (Castagnoli polynomial, RFC 3720) of some bytes.
-uint32_t crc32c(std::string_view bytes);
+// The numbers of a logged step, under the tags of named_scalars().
+Status write_scalars(TensorBoardWriter& writer, const StepMetrics& metrics);
 
 // The records of an event file, checksums verified. A truncated or altered one is kDataLoss with
 // its byte offset.

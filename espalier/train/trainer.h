@@ -7,8 +7,7 @@
 #include <string>
 
 #include "espalier/text/tokenizer.h"
-#include "espalier/train/config.h"
-#include "espalier/train/state.h"
+#include "espalier/train/setup.h"
 
 namespace espalier {
 

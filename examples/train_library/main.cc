@@ -42,11 +42,8 @@ int main() {
   // Two programs: initial parameters from a seed, and a step from parameters and a batch to the
   // next parameters, in the memory of the old ones, and the loss.
   ProgramSpec init, step;
-  init.function = trace(
-      {}, [&](const Tensors&) { return initialize(specs, layouts, random::key(/*seed=*/0)); });
-  std::vector<TensorType> types;
+  init.trace([&](const Tensors&) { return initialize(specs, layouts, random::key(/*seed=*/0)); });
   const auto argument = [&](const std::string& name, const TensorType& type, PartitionSpec spec) {
-    types.push_back(type);
     step.arguments.push_back({name, make_layout(type, std::move(spec))});
   };
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -60,7 +57,7 @@ int main() {
   argument("y", {DType::kF32, {kBatch, 1}}, rows);
   step.results.push_back({});  // the loss
   step.rules = rules;
-  step.function = trace(types, [&](const Tensors& in) {
+  step.trace([&](const Tensors& in) {
     const Tensors params(in.begin(), in.end() - 2);
     const Tensor error = model(in[in.size() - 2], Ctx(specs, params)) - in.back();
     const ValueAndGrad vg = value_and_grad(mean(error * error, {0, 1}), params);

@@ -80,7 +80,7 @@ TEST_P(MiniGptGolden, EqualsTheReference) {
   config.num_transformer_blocks = 3;
   config.dropout = 0;
   config.layers = GetParam().layers;
-  const auto model = make_minigpt(config);
+  const auto model = make_model(config);
   const Mesh mesh(GetParam().axes);
   ShardingRules rules;
   if (!mesh.axes().empty()) {
@@ -128,7 +128,10 @@ TEST_P(MiniGptGolden, EqualsTheReference) {
     const Tensor step = in[n + state.size()], x = in[n + state.size() + 1], y = in.back();
     const Ctx cx(model->params(), params);
     const Tensor logits = shard(model->logits(model->hidden(x, cx), cx), {"batch", "seq", ""});
-    const ValueAndGrad vg = value_and_grad(model->loss(x, y, cx, 2), params, {logits});
+    LossOptions options;
+    options.chunks = 2;
+    const LossSum loss = model->loss(x, y, cx, options);
+    const ValueAndGrad vg = value_and_grad(loss.sum / loss.count, params, {logits});
     OptimizerUpdate next = optimizer.update(infos, params, vg.grads, old, step);
     Tensors out = next.params;
     out.insert(out.end(), next.state.begin(), next.state.end());

@@ -23,7 +23,11 @@ std::vector<ParamInfo> infos_of(const std::vector<std::pair<std::string, Dims>>&
     ParamInfo info;
     info.name = name;
     info.type = {DType::kF32, dims};
-    info.hidden_matrix = dims.size() >= 2;
+    if (dims.size() >= 2) {
+      const auto rank = static_cast<int64_t>(dims.size());
+      info.matrix_in = {rank - 2};
+      info.matrix_out = {rank - 1};
+    }
     out.push_back(info);
   }
   return out;
@@ -253,7 +257,7 @@ TEST_F(OptaxGolden, MuonTakesStackedAndTransposedMatrices) {
   std::vector<ParamInfo> single = infos_of({{"0", {6, 10}}, {"1", {6, 10}}, {"2", {6, 10}}});
   std::vector<ParamInfo> other = infos_of({{"stack", {kLayers, 6, 10}}, {"t", {10, 6}}});
   other[0].stacked = true;
-  other[1].output_first = true;
+  std::swap(other[1].matrix_in, other[1].matrix_out);
   Trainer one(config, single), batched(config, other);
   const HostArray init = golden("init.w");
   std::vector<HostArray> params(kLayers, init);

@@ -161,12 +161,12 @@ TEST_F(Sharding, OneCopyOfTheState) {
 // run into the test's time limit.
 TEST_F(Sharding, ManyStepsInFlight) {
   TinyTraining& training = training_on(kBoth);
-  std::deque<DeviceArray> in_flight;
+  std::deque<PendingReport> in_flight;
   double last = 0;
   for (int64_t i = 0; i < 1500; ++i) {
     in_flight.push_back(training.step().run(training.state, training.batch(i)).value_or_throw());
     if (in_flight.size() > 3) {
-      last = read_report(in_flight.front()).value_or_throw().loss;
+      last = training.step().read(in_flight.front()).value_or_throw().loss;
       in_flight.pop_front();
     }
   }

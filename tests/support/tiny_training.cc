@@ -26,7 +26,7 @@ TinyTraining::TinyTraining(const TinyOptions& o) : options(o), mesh(o.axes) {
   config.num_transformer_blocks = 2;
   config.dropout = o.dropout;
   config.layers = o.layers;
-  model = make_minigpt(config);
+  model = make_model(config);
   for (const auto& [logical, axis] : {std::pair("batch", "batch"), std::pair("heads", "model"),
                                       std::pair("mlp", "model"), std::pair("vocab", "model")}) {
     if (mesh.has(axis)) rules.axes[logical] = {axis};
@@ -37,12 +37,12 @@ TinyTraining::TinyTraining(const TinyOptions& o) : options(o), mesh(o.axes) {
   adam.weight_decay = 0.1;
   adam.clip_norm = 1;
   optimizer = std::make_unique<Optimizer>(make_optimizer(adam).value_or_throw());
-  layout = std::make_unique<StateLayout>(*model, *optimizer, rules, mesh);
+  layout = std::make_unique<StateLayout>(model->params(), *optimizer, rules, mesh);
   RuntimeOptions runtime_options;
   runtime_options.mesh = mesh;
   runtime_options.program_cache = o.program_cache;
   runtime = Runtime::create(runtime_options).value_or_throw();
-  state = make_state(runtime, *model, *layout, 7).value_or_throw();
+  state = make_state(runtime, model->params(), *layout, 7).value_or_throw();
 }
 
 TrainStep& TinyTraining::step() {
@@ -53,7 +53,7 @@ TrainStep& TinyTraining::step() {
   step_options.accumulate = options.accumulate;
   step_options.seed = 7;
   step_ = std::make_unique<TrainStep>(
-      TrainStep::create(runtime, *model, *optimizer, *layout, rules, step_options)
+      TrainStep::create(runtime, {*model, rules}, *optimizer, *layout, step_options)
           .value_or_throw());
   return *step_;
 }
@@ -82,8 +82,8 @@ Batch TinyTraining::batch(int64_t step_number) const {
 std::vector<StepReport> TinyTraining::run(int64_t from, int64_t to) {
   std::vector<StepReport> out;
   for (int64_t i = from; i < to; ++i) {
-    const DeviceArray report = step().run(state, batch(i)).value_or_throw();
-    out.push_back(read_report(report).value_or_throw());
+    const PendingReport report = step().run(state, batch(i)).value_or_throw();
+    out.push_back(step().read(report).value_or_throw());
   }
   return out;
 }

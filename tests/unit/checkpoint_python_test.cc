@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "espalier/checkpoint/safetensors.h"
+#include "espalier/checkpoint/weights_folder.h"
 #include "tests/unit/checkpoint_fixture.h"
 
 namespace espalier {
@@ -70,6 +71,27 @@ TEST_F(CheckpointTest, PythonReadsWhatWeWrite) {
     ++files;
   }
   EXPECT_EQ(files, 3);
+}
+
+TEST_F(CheckpointTest, PythonReadsAnExportedFolder) {
+  std::string reason;
+  const std::string python = find_python(&reason);
+  if (python.empty()) GTEST_SKIP() << reason;
+  save(1);
+  const auto reader = CheckpointReader::open(root_, "1").value_or_throw();
+  // Two shards: each of these matrices has 12288 bytes.
+  const std::vector<std::string> names = {"layers.0.weight", "layers.0.bias", "layers.1.weight"};
+  const fs::path folder = folder_ / "export";
+  write_weights_folder(folder, reader, names, 13000).value_or_throw();
+  std::set<std::string> seen;
+  for (const char* shard :
+       {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}) {
+    const auto file = SafetensorsFile::open(folder / shard);
+    ASSERT_TRUE(file.ok()) << file.failure().message;
+    EXPECT_EQ(run_peer(python, "read", folder / shard), describe(*file));
+    for (const TensorInfo& t : file->tensors()) seen.insert(t.name);
+  }
+  EXPECT_EQ(seen, std::set<std::string>(names.begin(), names.end()));
 }
 
 TEST_F(CheckpointTest, WeReadWhatPythonWrites) {

@@ -41,12 +41,17 @@ TEST_F(Metrics, KeysStandInTheFixedOrder) {
   StepMetrics m = at_step(3);
   EXPECT_EQ(to_json(m),
             R"({"step":3,"loss":2.5,"lr":0.0003,"grad_norm":1.0,"tokens_per_second":1000.5,)"
-            R"("elapsed_seconds":30.0})");
+            R"("elapsed_seconds":30.0,"mfu":null,"memory_bytes":null,"eta_seconds":null})");
+  m.mfu = 0.5;
+  m.memory_bytes = 1024;
+  m.seconds_left = 12.5;
+  m.skipped_steps = 2;
   m.val_loss = 2.25;
   m.extra = {{"z", 1}, {"aux_loss", 0.5}};
   EXPECT_EQ(to_json(m),
             R"({"step":3,"loss":2.5,"lr":0.0003,"grad_norm":1.0,"tokens_per_second":1000.5,)"
-            R"("elapsed_seconds":30.0,"val_loss":2.25,"z":1.0,"aux_loss":0.5})");
+            R"("elapsed_seconds":30.0,"mfu":0.5,"memory_bytes":1024.0,"eta_seconds":12.5,)"
+            R"("skipped_steps":2,"val_loss":2.25,"z":1.0,"aux_loss":0.5})");
 }
 
 TEST_F(Metrics, NonFiniteNumbersAreNull) {
@@ -59,6 +64,10 @@ TEST_F(Metrics, NonFiniteNumbersAreNull) {
   const auto back = metrics_from_json(line);
   ASSERT_TRUE(back.has_value());
   EXPECT_TRUE(std::isnan(back->loss));
+  EXPECT_FALSE(back->mfu.has_value());
+  EXPECT_FALSE(back->memory_bytes.has_value());
+  EXPECT_TRUE(std::isnan(back->seconds_left));
+  EXPECT_EQ(back->skipped_steps, 0);
   EXPECT_EQ(back->lr, m.lr);
 }
 
@@ -66,13 +75,52 @@ TEST_F(Metrics, NumbersComeBackBitForBit) {
   StepMetrics m = at_step(7);
   m.loss = 1.0 / 3;
   m.val_loss = 1e-300;
+  m.mfu = 0.1 + 0.2;
+  m.memory_bytes = 1e15 + 1;
+  m.seconds_left = 1.0 / 7;
+  m.skipped_steps = 3;
   m.extra = {{"aux", 0.1}};
   const auto back = metrics_from_json(to_json(m));
   ASSERT_TRUE(back.has_value());
   EXPECT_EQ(back->step, 7);
   EXPECT_EQ(back->loss, m.loss);
   EXPECT_EQ(back->val_loss, m.val_loss);
+  EXPECT_EQ(back->mfu, m.mfu);
+  EXPECT_EQ(back->memory_bytes, m.memory_bytes);
+  EXPECT_EQ(back->seconds_left, m.seconds_left);
+  EXPECT_EQ(back->skipped_steps, 3);
   EXPECT_EQ(back->extra, m.extra);
+}
+
+TEST_F(Metrics, LinesOfFewerKeysAreRead) {
+  const auto back = metrics_from_json(R"({"step":2,"loss":1.5})");
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->loss, 1.5);
+  EXPECT_TRUE(std::isnan(back->lr));
+  EXPECT_TRUE(std::isnan(back->seconds_left));
+  EXPECT_FALSE(back->mfu || back->memory_bytes || back->val_loss);
+}
+
+TEST_F(Metrics, ScalarsLeaveOutWhatIsNotKnown) {
+  using Scalars = std::vector<std::pair<std::string, double>>;
+  StepMetrics m = at_step(3);
+  EXPECT_EQ(named_scalars(m), (Scalars{{"train/loss", 2.5},
+                                       {"train/learning_rate", 0.0003},
+                                       {"train/grad_norm", 1},
+                                       {"train/tokens_per_second", 1000.5}}));
+  m.mfu = 0.25;
+  m.memory_bytes = 7;
+  m.seconds_left = 8;
+  m.skipped_steps = 1;
+  m.val_loss = 2;
+  m.extra = {{"z_loss", 0.5}};
+  const Scalars all = named_scalars(m);
+  EXPECT_EQ(Scalars(all.begin() + 4, all.end()), (Scalars{{"train/mfu", 0.25},
+                                                          {"train/memory_bytes", 7},
+                                                          {"train/eta_seconds", 8},
+                                                          {"train/skipped_steps", 1},
+                                                          {"val/loss", 2},
+                                                          {"train/z_loss", 0.5}}));
 }
 
 TEST_F(Metrics, EachLineIsInTheFileAtOnce) {

@@ -1,4 +1,5 @@
 // Layers on the oracle in float64: values against plain loops, gradients against differences.
+#include "espalier/nn/attention.h"
 #include "espalier/nn/layers.h"
 
 #include <gtest/gtest.h>
@@ -98,68 +99,6 @@ TEST(CausalAttention, ShapesMustAgree) {
   }
 }
 
-Tensor targets() { return constant(HostArray::from<int32_t>({kB, kT}, {0, 4, 2, 2, 1, 3, 4, 0})); }
-
-Build cross_entropy(int64_t chunks, bool bias) {
-  return [=](const Tensors& t) {
-    return Tensors{linear_cross_entropy(t[0], t[1], bias ? t[2] : Tensor(), targets(), chunks)};
-  };
-}
-
-TEST(LinearCrossEntropy, Value) {
-  const std::vector<TensorType> types = {kRows, kWeight, kBias};
-  const auto in = random_arrays(types, -1, 1, "loss");
-  const auto x = in[0].as<double>(), w = in[1].as<double>(), b = in[2].as<double>();
-  const std::vector<size_t> target = {0, 4, 2, 2, 1, 3, 4, 0};
-  double loss = 0;
-  for (size_t row = 0; row < kB * kT; ++row) {
-    std::vector<double> logits(b.begin(), b.end());
-    double sum = 0;
-    for (size_t v = 0; v < kV; ++v) {
-      for (size_t d = 0; d < kD; ++d) logits[v] += x[row * kD + d] * w[d * kV + v];
-      sum += std::exp(logits[v]);
-    }
-    loss += (std::log(sum) - logits[target[row]]) / (kB * kT);
-  }
-  for (const int64_t chunks : {1, 2, 4}) {
-    const HostArray got = value_of(types, cross_entropy(chunks, true), in);
-    EXPECT_NEAR(got.as<double>()[0], loss, 1e-12);
-  }
-}
-
-TEST(LinearCrossEntropy, Gradient) {
-  for (const int64_t chunks : {1, 2, 4}) {
-    expect_gradient({kRows, kWeight, kBias}, cross_entropy(chunks, true));
-    expect_gradient({kRows, kWeight}, cross_entropy(chunks, false));
-  }
-}
-
-// Chunks keep the logits of one part at a time: a loss with huge logits stays finite.
-TEST(LinearCrossEntropy, LargeLogits) {
-  const std::vector<TensorType> types = {kRows, kWeight, kBias};
-  const HostArray loss =
-      value_of(types, cross_entropy(2, true), random_arrays(types, 1e3, 2e3, "large"));
-  EXPECT_TRUE(std::isfinite(loss.as<double>()[0]));
-}
-
-TEST(LinearCrossEntropy, ChunksMustDivide) {
-  try {
-    trace({kRows, kWeight, kBias}, cross_entropy(3, true));
-    ADD_FAILURE() << "taken";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("chunks that divide T"), std::string::npos);
-  }
-}
-
-TEST(LossChunks, AreTheFewestThatFit) {
-  EXPECT_EQ(loss_chunks(8, 256, 1000, 1), 1);
-  // 256 rows of 256 tokens and 50257 ids: 13.2 GB, of which 256 MiB may be there at once.
-  EXPECT_EQ(loss_chunks(256, 256, 50257, 1), 64);
-  EXPECT_EQ(loss_chunks(256, 256, 50257, 8), 8);
-  EXPECT_EQ(loss_chunks(1 << 20, 6, 50257, 1), 6);
-  EXPECT_EQ(loss_chunks(2, 6, 14'000'000, 1), 3);  // 672 MB: of 1, 2, 3 and 6 parts, three fit
-}
-
 TEST(Relu, ValueAndGradientWithZeroAtZero) {
   const TensorType type{DType::kF64, {4}};
   const Function function = trace({type}, [](const Tensors& in) {
@@ -169,6 +108,40 @@ TEST(Relu, ValueAndGradientWithZeroAtZero) {
   const auto out = evaluate(function, {HostArray::from<double>({4}, {-1, 0, 0.5, 2})});
   EXPECT_TRUE(close_to(out[0], HostArray::from<double>({4}, {0, 0, 0.5, 2}), 0));
   EXPECT_TRUE(close_to(out[1], HostArray::from<double>({4}, {0, 0, 1, 1}), 0));
+}
+
+// Against the formulas, far enough out that both tails are seen.
+TEST(Gelu, ValueAndGradient) {
+  const TensorType type{DType::kF64, {6}};
+  const std::vector<double> x = {-6, -1.5, -0.1, 0, 0.7, 5};
+  const auto exact = [](double v) { return 0.5 * v * (1 + std::erf(v / std::sqrt(2.0))); };
+  const auto by_tanh = [](double v) {
+    return 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+  };
+  const HostArray in = HostArray::from<double>({6}, x);
+  const HostArray got =
+      evaluate(trace({type}, [](const Tensors& t) { return Tensors{gelu(t[0])}; }), {in})[0];
+  const HostArray tanh_got =
+      evaluate(trace({type}, [](const Tensors& t) { return Tensors{gelu_tanh(t[0])}; }), {in})[0];
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_NEAR(got.as<double>()[i], exact(x[i]), 1e-12);
+    EXPECT_NEAR(tanh_got.as<double>()[i], by_tanh(x[i]), 1e-12);
+  }
+  expect_gradient({type}, [](const Tensors& t) { return Tensors{gelu(t[0])}; });
+  expect_gradient({type}, [](const Tensors& t) { return Tensors{gelu_tanh(t[0])}; });
+}
+
+TEST(LayerNorm, WithoutBias) {
+  const TensorType width{DType::kF64, {static_cast<int64_t>(kD)}};
+  const auto in = random_arrays({kRows, width}, -1, 1, "plain norm");
+  const Function both = trace({kRows, width}, [&](const Tensors& t) {
+    return Tensors{layer_norm(t[0], t[1], Tensor(), 1e-3),
+                   layer_norm(t[0], t[1], zeros(width), 1e-3)};
+  });
+  const auto out = evaluate(both, in);
+  EXPECT_TRUE(close_to(out[0], out[1], 0));
+  expect_gradient({kRows, width},
+                  [](const Tensors& t) { return Tensors{layer_norm(t[0], t[1], Tensor(), 1e-3)}; });
 }
 
 // A block that shows its masks: x, then two dropouts after a scale of its own.

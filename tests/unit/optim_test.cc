@@ -167,7 +167,9 @@ std::vector<ParamInfo> two_params() {
   std::vector<ParamInfo> infos(2);
   infos[0].name = "layers.w";
   infos[0].type = {DType::kBF16, {4, 2, 3}};
-  infos[0].hidden_matrix = infos[0].stacked = true;
+  infos[0].stacked = true;
+  infos[0].matrix_in = {1};
+  infos[0].matrix_out = {2};
   infos[1].name = "norm.scale";
   infos[1].type = {DType::kF32, {3}};
   return infos;

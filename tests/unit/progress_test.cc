@@ -52,6 +52,21 @@ TEST(ProgressBar, APipeGetsPlainLinesOnly) {
             "checkpoint saved\n");
 }
 
+TEST(ProgressBar, LinesShowUtilizationMemoryTimeLeftAndSkippedSteps) {
+  StepMetrics m = metrics();
+  m.mfu = 0.4123;
+  m.memory_bytes = 1.2 * 1024 * 1024 * 1024;
+  m.seconds_left = 70;
+  EXPECT_EQ(format_step(m, 500),
+            "step 20/500  loss 3.1235  lr 3.00e-04  grad 0.912  12.3k tok/s  mfu 41.2%  mem 1.2G  "
+            "0:42  left 1:10");
+  m.mfu.reset();
+  m.skipped_steps = 3;
+  EXPECT_EQ(format_step(m, 500),
+            "step 20/500  loss 3.1235  lr 3.00e-04  grad 0.912  12.3k tok/s  mem 1.2G  skipped 3  "
+            "0:42  left 1:10");
+}
+
 TEST(ProgressBar, ATerminalShowsOneLineWithTimeLeft) {
   Screen screen;
   ProgressBar bar(0, 100, screen.options(true));
@@ -62,7 +77,76 @@ TEST(ProgressBar, ATerminalShowsOneLineWithTimeLeft) {
   bar.update(11, 3.5, 1500);
   EXPECT_EQ(screen.text,
             std::string(kClear) +
-                "[##----------------------] 11/100  loss 3.5000  1.5k tok/s  0:18 left");
+                "[##----------------------] 11/100  loss 3.5000  1.5k tok/s  left 0:18");
+  screen.now = 64;
+  screen.text.clear();
+  bar.update(21, 3.5, 1500, 0.5, 2048);
+  EXPECT_EQ(screen.text, std::string(kClear) +
+                             "[#####-------------------] 21/100  loss 3.5000  1.5k tok/s  "
+                             "mfu 50.0%  mem 2K  left 0:16");
+}
+
+// Runs steps of one length and returns the step after the last.
+int64_t run_steps(ProgressBar& bar, Screen& screen, int64_t step, int64_t count, double seconds) {
+  for (int64_t i = 0; i < count; ++i) {
+    screen.now += seconds;
+    bar.update(++step, 1.0, 1.0);
+  }
+  return step;
+}
+
+TEST(ProgressBar, TimeLeftFollowsAChangeOfSpeed) {
+  Screen screen;
+  ProgressBar bar(0, 100000, screen.options(false));
+  EXPECT_TRUE(std::isnan(bar.seconds_left()));
+  int64_t step = run_steps(bar, screen, 0, 1, 60);
+  EXPECT_TRUE(std::isnan(bar.seconds_left()));  // one step says nothing: it may have compiled
+  step = run_steps(bar, screen, step, 9999, 0.1);
+  EXPECT_NEAR(bar.seconds_left(), 90000 * 0.1, 1);
+  // A minute later than the machine has slowed down to half, time left has doubled.
+  step = run_steps(bar, screen, step, 300, 0.2);
+  EXPECT_NEAR(bar.seconds_left(), static_cast<double>(100000 - step) * 0.2, 0.03 * 17940);
+  // The same for steps longer than the average's time: some thirty are enough.
+  step = run_steps(bar, screen, step, 30, 60);
+  const double left = static_cast<double>(100000 - step) * 60;
+  EXPECT_NEAR(bar.seconds_left(), left, 0.02 * left);
+}
+
+TEST(ProgressBar, BurstsOfUpdatesDoNotMislead) {
+  Screen screen;
+  ProgressBar bar(0, 10000, screen.options(false));
+  int64_t step = run_steps(bar, screen, 0, 1, 5);
+  for (int i = 0; i < 500; ++i) {  // three steps end together, every 0.3 s
+    step = run_steps(bar, screen, step, 1, 0.3);
+    step = run_steps(bar, screen, step, 2, 0);
+  }
+  const double left = static_cast<double>(10000 - step) * 0.1;
+  EXPECT_NEAR(bar.seconds_left(), left, 0.02 * left);
+}
+
+TEST(ProgressBar, TimeLeftSpreadsPausesOverTheSteps) {
+  Screen screen;
+  ProgressBar bar(0, 1000, screen.options(false));
+  int64_t step = run_steps(bar, screen, 0, 101, 1);
+  EXPECT_NEAR(bar.seconds_left(), 899, 1e-6);
+  screen.now += 50;  // an evaluation after every hundred steps
+  bar.paused(50);
+  EXPECT_NEAR(bar.seconds_left(), 899 * 1.5, 1e-6);
+  step = run_steps(bar, screen, step, 100, 1);
+  screen.now += 50;
+  bar.paused(20);
+  bar.paused(30);
+  step = run_steps(bar, screen, step, 100, 1);
+  EXPECT_NEAR(bar.seconds_left(), 699 * (1 + 100.0 / 300), 1e-6);
+  run_steps(bar, screen, step, 699, 1);
+  EXPECT_EQ(bar.seconds_left(), 0);
+}
+
+TEST(ProgressBar, AResumedRunTimesItsOwnSteps) {
+  Screen screen;
+  ProgressBar bar(500, 1000, screen.options(false));
+  run_steps(bar, screen, 500, 11, 2);
+  EXPECT_NEAR(bar.seconds_left(), 489 * 2, 1e-6);
 }
 
 TEST(ProgressBar, RedrawsAtMostTenTimesASecondAndAtTheEnd) {
@@ -127,6 +211,11 @@ TEST(Format, DurationsAndCounts) {
   EXPECT_EQ(format_count(12345), "12.3k");
   EXPECT_EQ(format_count(1250000), "1.25M");
   EXPECT_EQ(format_count(std::nan("")), "?");
+  EXPECT_EQ(format_bytes(950), "950B");
+  EXPECT_EQ(format_bytes(1536), "1.5K");
+  EXPECT_EQ(format_bytes(1023 * 1024.0), "0.999M");
+  EXPECT_EQ(format_bytes(141.0 * 1024 * 1024 * 1024), "141G");
+  EXPECT_EQ(format_bytes(std::nan("")), "?");
 }
 
 }  // namespace

@@ -68,10 +68,46 @@ void bind(V& v, NameConfig& c) {
   v("name", c.name, required());
 }
 
+struct RetryConfig {
+  int64_t count = 3;
+  bool operator==(const RetryConfig&) const = default;
+};
+template <class V>
+void bind(V& v, RetryConfig& c) {
+  v("count", c.count, at_least(1));
+}
+
+struct ServiceConfig {
+  std::string project;
+  std::optional<std::string> id;
+  RetryConfig retry;
+  bool operator==(const ServiceConfig&) const = default;
+};
+template <class V>
+void bind(V& v, ServiceConfig& c) {
+  v("project", c.project);
+  v("id", c.id);
+  v.sub_table("retry", c.retry);
+}
+
+struct LoggingConfig {
+  bool plot = true;
+  ServiceConfig service;
+  NamedLists tags;
+  bool operator==(const LoggingConfig&) const = default;
+};
+template <class V>
+void bind(V& v, LoggingConfig& c) {
+  v("plot", c.plot);
+  v.sub_table("service", c.service);
+  v("tags", c.tags);
+}
+
 struct Configs {
   DataConfig data;
   LayoutConfig layout;
   RateConfig optimizer;
+  LoggingConfig logging;
   bool operator==(const Configs&) const = default;
 };
 
@@ -79,6 +115,7 @@ Status read_all(Recipe& recipe, Configs& c) {
   ESPALIER_TRY(read_table(recipe, "data", c.data));
   ESPALIER_TRY(read_table(recipe, "sharding", c.layout));
   ESPALIER_TRY(read_table(recipe, "optimizer", c.optimizer));
+  ESPALIER_TRY(read_table(recipe, "logging", c.logging));
   return recipe.finish();
 }
 
@@ -256,6 +293,44 @@ TEST(Recipe, BadOverridesAreNamed) {
   expect_parts(problem("", {"data.seq_len=abc"}), {"--set data.seq_len=abc", "must be an integer"});
 }
 
+TEST(Recipe, TablesInsideTables) {
+  const auto c = read(R"(
+[logging.service.retry]
+count = 5
+[logging.service]
+project = "a b"
+)",
+                      {"logging.service.id=x1", "logging.plot=false"});
+  ASSERT_TRUE(c.ok()) << c.failure().message;
+  EXPECT_EQ(c->logging, (LoggingConfig{false, {"a b", "x1", {5}}, {}}));
+  EXPECT_EQ(read("[logging]\nservice = {retry.count = 2}\n")->logging.service.retry.count, 2);
+  EXPECT_EQ(read("[logging]\nplot = false\n")->logging.service, ServiceConfig());
+  EXPECT_EQ(read("", {"logging.service={project=\"p\"}"})->logging.service.project, "p");
+}
+
+TEST(Recipe, MistakesInTablesInsideTablesNameTheWholeKey) {
+  expect_parts(problem("[logging.service]\n\nproyect = \"x\"\n"),
+               {"run.toml:3:1", "unknown key 'logging.service.proyect'",
+                "did you mean 'logging.service.project'?", "[logging.service] takes: project, id"});
+  expect_parts(
+      problem("", {"logging.service.retry.cuont=1"}),
+      {"--set logging.service.retry.cuont=1", "did you mean 'logging.service.retry.count'"});
+  expect_parts(problem("[logging.servce]\nproject = \"x\"\n"),
+               {"unknown key 'logging.servce'", "did you mean 'logging.service'?"});
+  expect_parts(problem("[logging]\nproject = \"x\"\n"),
+               {"did you mean 'logging.service.project'?"});
+  expect_parts(problem("[service]\nproject = \"x\"\n"),
+               {"unknown table 'service'", "did you mean 'logging.service'?"});
+  expect_parts(problem("[logging.service]\nproject = 3\n"),
+               {"run.toml:2:11", "'logging.service.project' must be a text in quotes"});
+  expect_parts(problem("[logging.service.retry]\ncount = 0\n"),
+               {"'logging.service.retry.count' must be at least 1"});
+  expect_parts(problem("[logging]\nservice = true\n"),
+               {"run.toml:2:11", "'logging.service' must be a table, found true"});
+  // The name of a table that no recipe has is the nearest of the outermost ones.
+  expect_parts(problem("[lodging]\n"), {"did you mean 'logging'?", "tables: data, sharding"});
+}
+
 TEST(Recipe, OneTableForSeveralStructs) {
   auto recipe = Recipe::parse("[model]\nname = \"m\"\nrate = 2.0\nnmae = 1\n", "run.toml");
   NameConfig name;
@@ -273,6 +348,7 @@ std::string write(const Configs& c) {
   writer.table("data", c.data);
   writer.table("sharding", c.layout);
   writer.table("optimizer", c.optimizer);
+  writer.table("logging", c.logging);
   return writer.text();
 }
 
@@ -284,6 +360,7 @@ TEST(RecipeWriter, RoundTrips) {
   full.layout.rules = {{"seq", {}}, {"batch", {"x", "y"}}};
   full.layout.params = {{"layers.*.wq", {{"tp"}, {}, {"a", "b"}}}, {"*", {}}};
   full.optimizer = {1.0 / 3, {0.1, 1e-300, 1.0}, {-5}, {}, 3};
+  full.logging = {false, {"p \" q", "id1", {9}}, {{"a", {"b"}}}};
   for (const Configs& c : {plain, full}) {
     const std::string text = write(c);
     const auto back = read(text);
@@ -302,6 +379,17 @@ TEST(RecipeWriter, KeepsExtremeDoubles) {
     ASSERT_TRUE(back.ok()) << back.failure().message;
     EXPECT_EQ(back->optimizer.rate, value);
   }
+}
+
+TEST(RecipeWriter, WritesTablesInsideTables) {
+  RecipeWriter writer;
+  writer.table("logging", LoggingConfig{true, {"p", std::nullopt, {4}}, {{"t", {"x"}}}});
+  EXPECT_TRUE(
+      writer.text().ends_with("\n[logging]\nplot = true\n"
+                              "\n[logging.service]\nproject = \"p\"\n# id is not set\n"
+                              "\n[logging.service.retry]\ncount = 4\n"
+                              "\n[logging.tags]\nt = [\"x\"]\n"))
+      << writer.text();
 }
 
 TEST(RecipeWriter, WritesEveryKeyInBindOrderOnce) {

@@ -20,7 +20,7 @@ TEST_F(TrainConfigTest, AnEmptyRecipeIsTheDefaults) {
   const RunConfig config = load("").value_or_throw();
   EXPECT_EQ(to_toml(config), to_toml(RunConfig()));
   EXPECT_EQ(config.train.steps, 0);
-  EXPECT_EQ(config.minigpt.embed_dim, 256);
+  EXPECT_EQ(config.model->name(), "minigpt");
   EXPECT_EQ(config.make_mesh().size(), 1);
 }
 
@@ -63,7 +63,7 @@ temperature = 0.7
   const RunConfig again = load(text).value_or_throw();
   EXPECT_EQ(to_toml(again), text);
   EXPECT_NE(text, defaults);
-  EXPECT_EQ(again.minigpt.vocab_size, 211);
+  EXPECT_EQ(again.model->vocab_size(), 211);
   EXPECT_EQ(again.data.path, "a \"quoted\" path\n");
   EXPECT_EQ(again.mesh.axes, (NamedInts{{"dp", 2}, {"tp", 4}}));
   EXPECT_EQ(again.sharding.params, config.sharding.params);
@@ -74,7 +74,8 @@ temperature = 0.7
 }
 
 TEST_F(TrainConfigTest, TheRecipesOfTheRepositoryRead) {
-  for (const char* name : {"default.toml", "minigpt-tinystories.toml"}) {
+  for (const char* name :
+       {"default.toml", "minigpt-tinystories.toml", "shakespeare-char.toml", "gpt2-124m.toml"}) {
     const auto config =
         load_run_config(std::filesystem::path(ESPALIER_SOURCE_DIR) / "recipes" / name, {});
     EXPECT_TRUE(config.ok()) << config.failure().message;
@@ -91,9 +92,41 @@ TEST_F(TrainConfigTest, DefaultRulesForAxesThatAMeshLacksAreDropped) {
   EXPECT_EQ(
       rules("[mesh]\naxes = {batch = 4, model = 2}\n"),
       (Axes{{"batch", {"batch"}}, {"heads", {"model"}}, {"mlp", {"model"}}, {"vocab", {"model"}}}));
+  EXPECT_EQ(rules("[mesh]\naxes = {fsdp = 4, tp = 2}\n"), (Axes{{"batch", {"fsdp"}},
+                                                                {"embed", {"fsdp"}},
+                                                                {"heads", {"tp"}},
+                                                                {"mlp", {"tp"}},
+                                                                {"vocab", {"tp"}}}));
   // A rule of the recipe's own stays, so that a misspelt axis is found.
   EXPECT_EQ(rules("[mesh]\naxes = {batch = 8}\n[sharding.rules]\nmlp = \"modle\"\n"),
             (Axes{{"mlp", {"modle"}}}));
+}
+
+// A preset's sizes stand where the recipe gives none, and what is written reads the same.
+TEST_F(TrainConfigTest, PresetsOfGpt2) {
+  const RunConfig config =
+      load("[model]\nname = \"gpt2\"\npreset = \"gpt2-medium\"\nn_layer = 3\n").value_or_throw();
+  const std::string text = to_toml(config);
+  for (const char* line : {"n_embd = 1024", "n_head = 16", "n_layer = 3", "n_positions = 1024"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  }
+  EXPECT_EQ(to_toml(load(text).value_or_throw()), text);
+  expect_failure(load("[model]\nname = \"gpt2\"\npreset = \"gpt3\"\n"), Code::kInvalidArgument,
+                 {"gpt3", "gpt2-xl"});
+  expect_failure(load("[model]\npreset = \"gpt2\"\n"), Code::kInvalidArgument, {"no presets"});
+}
+
+// Published sizes: 124M, 350M, 774M and 1.6B parameters.
+TEST_F(TrainConfigTest, PresetsHaveThePublishedSizes) {
+  const std::pair<const char*, int64_t> wanted[] = {{"gpt2", 124439808},
+                                                    {"gpt2-medium", 354823168},
+                                                    {"gpt2-large", 774030080},
+                                                    {"gpt2-xl", 1557611200}};
+  for (const auto& [name, count] : wanted) {
+    const RunConfig config =
+        load(std::string("[model]\nname = \"gpt2\"\npreset = \"") + name + "\"\n").value_or_throw();
+    EXPECT_EQ(num_parameters(config.make_model(50257)->params()), count) << name;
+  }
 }
 
 TEST_F(TrainConfigTest, Overrides) {
@@ -120,10 +153,9 @@ TEST_F(TrainConfigTest, Failures) {
 }
 
 TEST_F(TrainConfigTest, TheTokenizersVocabularyWhereTheRecipeGivesNone) {
-  RunConfig config;
-  EXPECT_EQ(make_model(config, 77)->vocab_size(), 77);
-  config.minigpt.vocab_size = 80;
-  EXPECT_EQ(make_model(config, 77)->vocab_size(), 80);
+  EXPECT_EQ(RunConfig().make_model(77)->vocab_size(), 77);
+  const RunConfig own = load("[model]\nvocab_size = 80\n").value_or_throw();
+  EXPECT_EQ(own.make_model(77)->vocab_size(), 80);
 }
 
 }  // namespace

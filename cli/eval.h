@@ -1,0 +1,13 @@
+// `espalier eval`.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace espalier {
+
+// Adds the subcommand; its callback throws Error on failure.
+void add_eval(CLI::App& app);
+
+}  // namespace espalier

@@ -1,0 +1,181 @@
+#include "espalier/nn/attention.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "espalier/nn/attention_rows.h"
+#include "espalier/nn/layers.h"
+#include "espalier/ops/annotate.h"
+#include "espalier/ops/dot.h"
+#include "espalier/ops/elementwise.h"
+#include "espalier/ops/reduce.h"
+#include "espalier/ops/shape.h"
+#include "espalier/ops/source.h"
+
+namespace espalier {
+
+void check_attention(const char* name, const Tensor& q, const Tensor& k, const Tensor& v) {
+  const bool ok = q.rank() == 4 && k.rank() == 4 && k.type() == v.type() &&
+                  q.dtype() == k.dtype() && is_floating(q.dtype()) && q.dim(0) == k.dim(0) &&
+                  q.dim(3) == k.dim(3) && k.dim(2) > 0 && q.dim(2) % k.dim(2) == 0;
+  if (ok) return;
+  fail(name,
+       "needs q (B, T, H, K) and k, v (B, S, G, K) of one floating-point type, where G divides H; "
+       "got " +
+           to_string(q.type()) + ", " + to_string(k.type()) + " and " + to_string(v.type()));
+}
+
+Tensor heads_to_rows(const Tensor& q, int64_t key_heads) {
+  const int64_t group = q.dim(2) / key_heads;
+  if (group == 1) return q;
+  const Tensor split = reshape(q, {q.dim(0), q.dim(1), key_heads, group, q.dim(3)});
+  return reshape(transpose(split, {0, 1, 3, 2, 4}), {q.dim(0), -1, key_heads, q.dim(3)});
+}
+
+Tensor rows_to_heads(const Tensor& x, int64_t query_heads) {
+  const int64_t group = query_heads / x.dim(2);
+  if (group == 1) return x;
+  const Tensor split = reshape(x, {x.dim(0), x.dim(1) / group, group, x.dim(2), x.dim(3)});
+  return reshape(transpose(split, {0, 1, 3, 2, 4}), {x.dim(0), -1, query_heads, x.dim(3)});
+}
+
+double score_scale(const Tensor& q) { return 1.0 / std::sqrt(static_cast<double>(q.dim(-1))); }
+
+namespace {
+
+// Scores (B, G, X, S), scaled, with -inf where a key lies after the query. `group` rows are of one
+// query; the first query is at place `position`, 0 where that is empty.
+Tensor causal_scores(const Tensor& q_BXGK, const Tensor& k_BSGK, int64_t group,
+                     const Tensor& position) {
+  const Tensor scores =
+      dot_general(q_BXGK, k_BSGK, {0, 2}, {0, 2}, {3}, {3}, accumulate_type(q_BXGK.dtype())) *
+      score_scale(q_BXGK);
+  const TensorType index{DType::kS32, scores.dims()};
+  Tensor query = iota(index, 2);
+  if (group > 1) query = query / static_cast<double>(group);
+  if (!position.empty()) query = query + position;
+  const Tensor seen = compare(query, iota(index, 3), Direction::kGe);
+  return select(seen, scores, full(scores.type(), -std::numeric_limits<double>::infinity()));
+}
+
+struct Averaged {
+  Tensor o_BXGK, log_sum_BGX;
+};
+
+Averaged average(const Tensor& scores, const Tensor& v) {
+  const Tensor highest = reduce_max(scores, {3});
+  const Tensor e = exp(scores - along_last(highest, scores.dims()));
+  const Tensor sum = reduce_sum(e, {3});
+  const Tensor p = convert(e / along_last(sum, e.dims()), v.dtype());
+  const Tensor o_BGXK = dot_general(p, v, {0, 1}, {0, 2}, {3}, {1});
+  return {transpose(o_BGXK, {0, 2, 1, 3}), highest + log(sum)};
+}
+
+Tensors dense_backward(const Tensors& in, const Tensors& out, const Tensors& saved,
+                       const Tensors& ct, int64_t group) {
+  const Tensor &q = in[0], &k = in[1], &v = in[2], &o = out[0], &d_o = ct[0];
+  const DType narrow = q.dtype(), wide = accumulate_type(narrow);
+  const Tensor scores = causal_scores(q, k, group, {});
+  const Tensor p = exp(scores - along_last(saved[0], scores.dims()));  // BGXS
+  // (B, X, G) to (B, G, X)
+  const Tensor delta = transpose(reduce_sum(convert(d_o, wide) * convert(o, wide), {3}), {0, 2, 1});
+  const Tensor d_p = dot_general(d_o, v, {0, 2}, {0, 2}, {3}, {3}, wide);
+  const Tensor d_s = convert(p * (d_p - along_last(delta, p.dims())) * score_scale(q), narrow);
+  // The wide arrays are on the right, contracted in their first free dim: so XLA for CPU has fast
+  // matmuls, and moves no array of T × T elements.
+  const Tensor d_q_BGXK = dot_general(d_s, k, {0, 1}, {0, 2}, {3}, {1});
+  const Tensor d_k_BGKS = dot_general(q, d_s, {0, 2}, {0, 1}, {1}, {2});
+  const Tensor d_v_BGKS = dot_general(d_o, convert(p, narrow), {0, 2}, {0, 1}, {1}, {2});
+  return {transpose(d_q_BGXK, {0, 2, 1, 3}), transpose(d_k_BGKS, {0, 3, 1, 2}),
+          transpose(d_v_BGKS, {0, 3, 1, 2})};
+}
+
+}  // namespace
+
+Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
+  check_attention("causal_attention", q, k, v);
+  if (q.dim(1) != k.dim(1)) {
+    fail("causal_attention", "needs as many keys as queries, got " + to_string(q.type()) + " and " +
+                                 to_string(k.type()));
+  }
+  const int64_t heads = q.dim(2), group = heads / k.dim(2);
+  const Tensor rows = heads_to_rows(q, k.dim(2));
+  const Averaged done = average(causal_scores(rows, k, group, {}), v);
+  const auto backward = [group](const Tensors& in, const Tensors& out, const Tensors& saved,
+                                const Tensors& ct) {
+    return dense_backward(in, out, saved, ct, group);
+  };
+  const Tensor o =
+      custom_vjp("causal_attention", {rows, k, v}, {done.o_BXGK}, {done.log_sum_BGX}, backward)[0];
+  return rows_to_heads(o, heads);
+}
+
+Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& values,
+                        const Tensor& position) {
+  check_attention("cached_attention", q, keys, values);
+  if (position.type() != TensorType{DType::kS32, {}}) {
+    fail("cached_attention", "needs the position as i32[], got " + to_string(position.type()));
+  }
+  const int64_t heads = q.dim(2), group = heads / keys.dim(2);
+  const Tensor scores = causal_scores(heads_to_rows(q, keys.dim(2)), keys, group, position);
+  return rows_to_heads(average(scores, values).o_BXGK, heads);
+}
+
+namespace {
+
+struct Registry {
+  Registry() {
+    const auto add = [&](const char* name, auto attention) {
+      known[name] = {[attention](const Tensor& q, const Tensor& k, const Tensor& v, const Ctx&) {
+                       return attention(q, k, v);
+                     },
+                     true};
+    };
+    add("dense", [](const Tensor& q, const Tensor& k, const Tensor& v) {
+      return causal_attention(q, k, v);
+    });
+    add("flash",
+        [](const Tensor& q, const Tensor& k, const Tensor& v) { return flash_attention(q, k, v); });
+  }
+  struct Entry {
+    Attention attention;
+    bool built_in = false;
+  };
+  std::mutex mutex;
+  std::map<std::string, Entry> known;
+};
+
+Registry& registry() {
+  static Registry made;
+  return made;
+}
+
+}  // namespace
+
+void register_attention(std::string name, Attention attention) {
+  if (name.empty() || !attention) {
+    throw Error("[register_attention] needs a name and a function; '" + name + "' lacks one");
+  }
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  Registry::Entry& entry = all.known[name];
+  if (entry.built_in) {
+    throw Error("[register_attention] '" + name + "' is built in; choose another name",
+                Code::kAlreadyExists);
+  }
+  entry.attention = std::move(attention);
+}
+
+Attention find_attention(const std::string& name) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.known.find(name);
+  if (found != all.known.end()) return found->second.attention;
+  std::string names;
+  for (const auto& [known, entry] : all.known) names += (names.empty() ? "'" : ", '") + known + "'";
+  throw Error("there is no attention '" + name + "'; known are " + names);
+}
+
+}  // namespace espalier

@@ -1,0 +1,49 @@
+#include "espalier/nn/kv_cache.h"
+
+#include "espalier/ops/annotate.h"
+#include "espalier/ops/elementwise.h"
+#include "espalier/ops/shape.h"
+#include "espalier/ops/source.h"
+
+namespace espalier {
+namespace {
+
+// Puts (B, T, H, K) into a layer of (L, B, S, H, K) and returns that layer (B, S, H, K).
+Tensor extend(Tensor& cache, const Tensor& fresh, const KvCache& at) {
+  const Tensor zero = full_int({DType::kS32, {}}, 0);
+  Dims piece = fresh.dims();
+  piece.insert(piece.begin(), 1);
+  cache = dynamic_update_slice(cache, reshape(convert(fresh, cache.dtype()), piece),
+                               {at.layer, zero, at.position, zero, zero});
+  Dims layer = cache.dims();
+  layer[0] = 1;
+  const Tensor own = dynamic_slice(cache, {at.layer, zero, zero, zero, zero}, layer);
+  layer.erase(layer.begin());
+  return shard(reshape(own, layer), {"batch", "", "heads", "head_dim"});
+}
+
+}  // namespace
+
+LogicalAxes kv_axes() { return {"", "batch", "", "heads", "head_dim"}; }
+
+Tensor attend(const Attention& attention, const Tensor& q, const Tensor& k, const Tensor& v,
+              const Ctx& cx) {
+  KvCache* cache = cx.cache();
+  if (cache == nullptr) return attention(q, k, v, cx);
+  const Tensor keys = extend(cache->keys, k, *cache);
+  const Tensor values = extend(cache->values, v, *cache);
+  return cached_attention(q, keys, values, cache->position);
+}
+
+Tensor positions(int64_t length, const Ctx& cx) {
+  const Tensor own = iota({DType::kS32, {length}}, 0);
+  return cx.cache() == nullptr ? own : own + cx.cache()->position;
+}
+
+Tensor rows_at_positions(const Tensor& table, int64_t length, const Ctx& cx) {
+  if (cx.cache() == nullptr) return slice_dim(table, 0, 0, length);
+  return dynamic_slice(table, {cx.cache()->position, full_int({DType::kS32, {}}, 0)},
+                       {length, table.dim(1)});
+}
+
+}  // namespace espalier

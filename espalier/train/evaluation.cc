@@ -1,0 +1,50 @@
+#include "espalier/train/evaluation.h"
+
+#include <fmt/format.h>
+
+#include "espalier/base/log.h"
+
+namespace espalier {
+
+Result<Evaluation> Evaluation::create(const RunSetup& setup) {
+  const RunConfig& config = setup.config;
+  const auto rows = setup.dataset->validation();
+  LoaderOptions options;
+  options.batch_size = config.data.batch_size;  // in a shuffled order, always the same one
+  const int64_t all = rows->rows() / options.batch_size;
+  if (all == 0) {
+    return Failure{Code::kInvalidArgument,
+                   fmt::format("train.eval_every is set, but only {} rows are held out for "
+                               "validation and a batch has {}; {}, lower data.batch_size, or set "
+                               "train.eval_every = 0",
+                               rows->rows(), options.batch_size,
+                               config.data.source == "bin" ? "lengthen val.bin"
+                                                           : "raise data.validation_fraction")};
+  }
+  const int64_t wanted = config.train.eval_batches;
+  const int64_t batches = wanted == 0 ? all : std::min(wanted, all);
+  if (batches < wanted) {
+    out().info("evaluation takes {} batches, all that are held out, and not {}", batches, wanted);
+  }
+  ESPALIER_ASSIGN(EvalStep step,
+                  EvalStep::create(setup.runtime, setup.on_mesh(), options.batch_size,
+                                   config.data.seq_len, config.train.ignore_id));
+  return Evaluation(std::move(step), rows, options, batches, setup.layout->num_params());
+}
+
+Result<double> Evaluation::run(TrainState& state) {
+  std::vector<DeviceArray*> params;
+  for (size_t i = 0; i < params_; ++i) params.push_back(&state[i]);
+  // A loader of its own each time: the same rows in the same order.
+  ESPALIER_ASSIGN(const auto loader, Loader::start(rows_, options_));
+  double sum = 0, count = 0;
+  for (int64_t i = 0; i < batches_; ++i) {
+    ESPALIER_ASSIGN(const Batch batch, loader->next());
+    ESPALIER_ASSIGN(const EvalLoss loss, step_.run(params, batch));
+    sum += loss.sum;
+    count += loss.count;
+  }
+  return sum / std::max(count, 1.0);
+}
+
+}  // namespace espalier

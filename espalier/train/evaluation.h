@@ -1,0 +1,31 @@
+// Evaluation: the mean loss over a fixed set of held-out rows.
+#pragma once
+
+#include "espalier/train/setup.h"
+
+namespace espalier {
+
+class Evaluation {
+ public:
+  // Takes config.train.eval_batches batches, 0: all. Says so on standard output where fewer are
+  // held out. kInvalidArgument where not even one is.
+  static Result<Evaluation> create(const RunSetup& setup);
+  // Mean over all positions that count, in nats.
+  Result<double> run(TrainState& state);
+
+ private:
+  Evaluation(EvalStep step, std::shared_ptr<const RowSource> rows, LoaderOptions options,
+             int64_t batches, size_t params)
+      : step_(std::move(step)),
+        rows_(std::move(rows)),
+        options_(options),
+        batches_(batches),
+        params_(params) {}
+  EvalStep step_;
+  std::shared_ptr<const RowSource> rows_;
+  LoaderOptions options_;
+  int64_t batches_;
+  size_t params_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,113 @@
+#include "espalier/train/setup.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "espalier/base/file.h"
+#include "espalier/base/log.h"
+#include "espalier/train/pretrained.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_run(const fs::path& folder) { return fs::exists(folder / "checkpoints"); }
+
+// The folder that train.init_from names; empty for none.
+Result<fs::path> weights_folder(const TrainConfig& train) {
+  if (train.init_from == "scratch" || train.init_from == "resume") return fs::path();
+  return pretrained_folder(train.init_from, train.weights_dir);
+}
+
+// Pretrained weights decide the model's sizes; what else the recipe says of it stays.
+Status take_over_sizes(RunConfig& config, const fs::path& weights) {
+  ESPALIER_ASSIGN(const std::string text, read_file(weights / "config.json"));
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  ESPALIER_ASSIGN(const std::unique_ptr<ModelConfig> published, model_config_from_hf(json));
+  if (published->name() != config.model->name()) {
+    return Failure{Code::kInvalidArgument,
+                   fmt::format("train.init_from: the weights in '{}' are of a {}, but model.name "
+                               "is \"{}\"",
+                               weights.string(), published->name(), config.model->name())};
+  }
+  std::shared_ptr<ModelConfig> model = config.model->clone();
+  ESPALIER_TRY(model->read_hf(json));
+  if (config.data.seq_len > model->max_len()) {
+    return Failure{Code::kInvalidArgument,
+                   fmt::format("data.seq_len = {} is longer than the {} positions of the weights "
+                               "in '{}'; shorten the rows",
+                               config.data.seq_len, model->max_len(), weights.string())};
+  }
+  config.model = std::move(model);
+  return {};
+}
+
+Status set_schedule(RunSetup& setup) {
+  RunConfig& config = setup.config;
+  setup.steps = config.train.steps;
+  if (setup.steps == 0) {
+    setup.steps = setup.dataset->train()->rows() / setup.loader.batch_size * config.train.epochs;
+  }
+  if (config.optimizer.schedule != "constant" && config.optimizer.decay_steps == 0) {
+    config.optimizer.decay_steps = setup.steps;
+  }
+  ESPALIER_ASSIGN(Optimizer optimizer, make_optimizer(config.optimizer));
+  setup.optimizer = std::make_unique<Optimizer>(std::move(optimizer));
+  return {};
+}
+
+}  // namespace
+
+Result<RunSetup> set_up(const RunConfig& given) {
+  RunSetup setup;
+  setup.config = given;
+  RunConfig& config = setup.config;
+  ESPALIER_ASSIGN(setup.weights, weights_folder(config.train));
+  if (!setup.weights.empty() && !is_run(setup.weights)) {
+    ESPALIER_TRY(take_over_sizes(config, setup.weights));
+  }
+  ESPALIER_ASSIGN(setup.dataset, open_dataset(config.data));
+  setup.tokenizer = setup.dataset->tokenizer();
+  setup.model = config.make_model(setup.tokenizer->vocab_size());
+  ESPALIER_TRY(setup.dataset->check_vocab(setup.model->vocab_size()));
+  setup.loader.batch_size = config.data.batch_size * config.train.accumulate;
+  setup.loader.shuffle = config.data.shuffle;
+  // Started once to check it; the run's own starts where the run is.
+  ESPALIER_ASSIGN(const auto trial, Loader::start(setup.dataset->train(), setup.loader));
+  ESPALIER_TRY(set_schedule(setup));
+  setup.mesh = config.make_mesh();
+  setup.rules = config.make_rules();
+  for (const std::string& axis : setup.rules.unused_axes(setup.mesh)) {
+    err().warn(
+        "no sharding rule names mesh axis '{}': devices along it do the same work twice; "
+        "name it in [sharding.rules], for instance batch = \"{}\"",
+        axis, axis);
+  }
+  setup.layout = std::make_unique<StateLayout>(setup.model->params(), *setup.optimizer, setup.rules,
+                                               setup.mesh);
+  ESPALIER_ASSIGN(setup.runtime, Runtime::create(config.runtime_options()));
+  return setup;
+}
+
+Result<TrainState> first_state(const RunSetup& setup) {
+  const ParamSpecs& specs = setup.model->params();
+  ESPALIER_ASSIGN(TrainState state,
+                  make_state(setup.runtime, specs, *setup.layout, setup.config.train.seed));
+  if (setup.weights.empty()) return state;
+  std::vector<DeviceArray> params;
+  if (is_run(setup.weights)) {
+    ESPALIER_ASSIGN(const CheckpointReader reader,
+                    CheckpointReader::open(setup.weights / "checkpoints", "latest"));
+    for (const std::string& warning : reader.warnings()) err().warn("{}", warning);
+    ESPALIER_ASSIGN(params, load_params(setup.runtime, specs, setup.rules, reader));
+  } else {
+    ESPALIER_ASSIGN(params, load_pretrained(setup.runtime, *setup.config.model, specs, setup.rules,
+                                            setup.weights));
+  }
+  std::move(params.begin(), params.end(), state.begin());
+  return state;
+}
+
+}  // namespace espalier

@@ -1,0 +1,24 @@
+// Small GPT-2s with random weights, as folders of Hugging Face's form.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "espalier/base/host_array.h"
+#include "espalier/models/gpt2.h"
+
+namespace espalier::test {
+
+// Tensors of a safetensors file by name.
+using TensorMap = std::map<std::string, HostArray>;
+
+// Every parameter as it is stored: normally distributed, of deviations that give all parts of the
+// model a say; norms' weights around 1, biases around 0.
+TensorMap random_weights(const Gpt2Config& config, uint32_t seed);
+void write_tensors(const std::filesystem::path& path, const TensorMap& tensors);
+// config.json and model.safetensors.
+void write_hf_folder(const std::filesystem::path& folder, const Gpt2Config& config,
+                     const TensorMap& tensors);
+
+}  // namespace espalier::test
