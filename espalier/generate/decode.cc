@@ -82,7 +82,7 @@ Tensor plus(const Tensor& x, int64_t n) { return x + full_int(x.type(), n); }
 }  // namespace
 
 Result<Program> compile_prefill(const std::shared_ptr<Runtime>& runtime, const DecodeSpec& spec,
-                                int64_t bucket) {
+                                int64_t bucket, int64_t cache_length) {
   Builder b(runtime, spec, "prefill");
   b.argument("tokens", {DType::kS32, {1, bucket}}).argument("length", kScalar);
   b.argument("count", kScalar).draw_arguments();
@@ -93,16 +93,17 @@ Result<Program> compile_prefill(const std::shared_ptr<Runtime>& runtime, const D
     const Tensor hidden = spec.model->hidden(in[0], cx.decoding(&cache));
     const Tensor ids = b.next(hidden, plus(in[1], -1), in[3], in[4], in[2], cx);
     const auto whole = [&](const Tensor& part) {
-      const Tensor longer = pad(part, 0.0, {0, 0, 0, 0, 0}, {0, 0, b.longest() - bucket, 0, 0});
-      return shard(broadcast_to(longer, b.cache_type(b.rows(), b.longest()).dims), kv_axes());
+      const Tensor longer = pad(part, 0.0, {0, 0, 0, 0, 0}, {0, 0, cache_length - bucket, 0, 0});
+      return shard(broadcast_to(longer, b.cache_type(b.rows(), cache_length).dims), kv_axes());
     };
     return {ids, plus(in[2], 1), whole(cache.keys), whole(cache.values)};
   });
 }
 
-Result<Program> compile_step(const std::shared_ptr<Runtime>& runtime, const DecodeSpec& spec) {
+Result<Program> compile_step(const std::shared_ptr<Runtime>& runtime, const DecodeSpec& spec,
+                             int64_t cache_length) {
   Builder b(runtime, spec, "decode");
-  const TensorType whole = b.cache_type(b.rows(), b.longest());
+  const TensorType whole = b.cache_type(b.rows(), cache_length);
   const PartitionSpec& split = b.cache_split();
   b.argument("ids", {DType::kS32, {b.rows()}}).donated("count", kScalar, 1);
   b.donated("cache.keys", whole, 2, split).donated("cache.values", whole, 3, split);

@@ -1,5 +1,5 @@
-// The compiled parts of generation. B rows of a batch that continue one prompt, S the model's
-// longest sequence, L layers, H heads, K width of a head.
+// The compiled parts of generation. B rows of a batch that continue one prompt, S positions of the
+// cache, N the model's longest sequence, L layers, H heads, K width of a head.
 #pragma once
 
 #include <vector>
@@ -25,16 +25,17 @@ struct DecodeSpec {
 // before the one that is drawn; temperature is f32[], keys u32[B, 2].
 
 // (tokens s32[1, bucket], length s32[], count, temperature, keys) to (ids s32[B], count + 1, keys
-// and values (L, B, S, H, K) of the cache). The first `length` tokens are the prompt; what those
-// behind it leave in the cache is overwritten before any token sees it.
+// and values (L, B, S, H, K) of the cache), bucket <= S <= N. The first `length` tokens are the
+// prompt; what those behind it leave in the cache is overwritten before any token sees it.
 Result<Program> compile_prefill(const std::shared_ptr<Runtime>& runtime, const DecodeSpec& spec,
-                                int64_t bucket);
+                                int64_t bucket, int64_t cache_length);
 // (ids s32[B], count, keys and values of the cache, temperature, keys) to what prefill gives. `ids`
 // are the newest tokens of the texts, count - 1 before them; count is at most S. Count and cache
 // are donated.
-Result<Program> compile_step(const std::shared_ptr<Runtime>& runtime, const DecodeSpec& spec);
-// (window s32[B, S], count, temperature, keys) to (ids s32[B], count + 1, the window moved on by
-// one): each text's last S tokens, computed anew. Window and count are donated.
+Result<Program> compile_step(const std::shared_ptr<Runtime>& runtime, const DecodeSpec& spec,
+                             int64_t cache_length);
+// (window s32[B, N], count, temperature, keys) to (ids s32[B], count + 1, the window moved on by
+// one): each text's last N tokens, computed anew. Window and count are donated.
 Result<Program> compile_window(const std::shared_ptr<Runtime>& runtime, const DecodeSpec& spec);
 
 }  // namespace espalier

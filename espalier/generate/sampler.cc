@@ -22,7 +22,7 @@ class Stopwatch {
 
 constexpr int64_t kSmallestBucket = 16;
 
-// What a prompt is padded to, so that few programs serve all lengths.
+// What prompts are padded to, and caches rounded up to, so that few programs serve all lengths.
 int64_t bucket_of(int64_t length, int64_t longest) {
   int64_t bucket = kSmallestBucket;
   while (bucket < length) bucket *= 2;
@@ -92,11 +92,12 @@ Result<Program*> Sampler::kept(std::optional<Program>& place, const Make& make) 
   return &*place;
 }
 
-Result<Program*> Sampler::prefill(int64_t bucket) {
-  return kept(prefill_[bucket], [&] { return compile_prefill(runtime_, spec_, bucket); });
+Result<Program*> Sampler::prefill(const Lengths& lengths) {
+  return kept(prefill_[lengths],
+              [&] { return compile_prefill(runtime_, spec_, lengths.bucket, lengths.cache); });
 }
-Result<Program*> Sampler::step() {
-  return kept(step_, [&] { return compile_step(runtime_, spec_); });
+Result<Program*> Sampler::step(int64_t cache_length) {
+  return kept(step_[cache_length], [&] { return compile_step(runtime_, spec_, cache_length); });
 }
 Result<Program*> Sampler::window() {
   return kept(window_, [&] { return compile_window(runtime_, spec_); });
@@ -120,6 +121,7 @@ class Sampler::Batch {
     const auto prompt = static_cast<int64_t>(request_.prompt.size());
     if (length <= prompt) return {};
     ESPALIER_TRY(put_draw_arguments());
+    cache_length_ = bucket_of(std::min(length, sampler_.max_len()), sampler_.max_len());
     ESPALIER_TRY(read_prompt(prompt));
     const double compiled = times().compile_seconds;
     const Stopwatch watch;
@@ -183,7 +185,7 @@ class Sampler::Batch {
   Status read_prompt(int64_t prompt) {
     const int64_t seen = std::min(prompt, sampler_.max_len());
     const int64_t bucket = bucket_of(seen, sampler_.max_len());
-    ESPALIER_ASSIGN(Program* const program, sampler_.prefill(bucket));
+    ESPALIER_ASSIGN(Program* const program, sampler_.prefill({bucket, cache_length_}));
     const Stopwatch watch;
     HostArray padded(DType::kS32, {1, bucket});
     std::copy(request_.prompt.end() - seen, request_.prompt.end(), padded.as<int32_t>().begin());
@@ -200,7 +202,7 @@ class Sampler::Batch {
   }
 
   Status step(DeviceArray& newest) {
-    ESPALIER_ASSIGN(Program* const program, sampler_.step());
+    ESPALIER_ASSIGN(Program* const program, sampler_.step(cache_length_));
     ESPALIER_ASSIGN(std::vector<DeviceArray> out,
                     run(*program, {&newest, &count_, &cache_keys_, &cache_values_}));
     cache_keys_ = std::move(out[2]);
@@ -258,7 +260,8 @@ class Sampler::Batch {
   std::span<DeviceArray* const> params_;
   const Request& request_;
   const OnToken& on_token_;
-  int64_t first_;  // sample of the first row
+  int64_t first_;             // sample of the first row
+  int64_t cache_length_ = 0;  // for all tokens of a text, as far as a cache serves them
   std::vector<std::vector<int32_t>> texts_;
   std::vector<bool> ended_;
   DeviceArray keys_, temperature_;

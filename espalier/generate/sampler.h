@@ -3,6 +3,7 @@
 // the same prompt.
 #pragma once
 
+#include <compare>
 #include <functional>
 #include <map>
 #include <optional>
@@ -56,9 +57,9 @@ class Sampler {
 
   // Prompt and continuation of each sample. A token is a function of the parameters, the prompt,
   // the sample's seed and the token's place: up to the rounding of the logits it does not depend on
-  // the mesh, on the other samples or on how many are made at a time. kInvalidArgument where the
-  // prompt is empty, has unknown ids, or fills the model's longest sequence without `slide`, naming
-  // both lengths.
+  // the mesh, on how long texts get, on the other samples or on how many are made at a time.
+  // kInvalidArgument where the prompt is empty, has unknown ids, or fills the model's longest
+  // sequence without `slide`, naming both lengths.
   Result<std::vector<std::vector<int32_t>>> generate(std::span<DeviceArray* const> params,
                                                      const Request& request,
                                                      const OnToken& on_token = {});
@@ -71,18 +72,24 @@ class Sampler {
  private:
   class Batch;  // the texts that are made together
 
-  // Where a program is kept, compiled by `make` where it is not there yet.
+  // A prompt's length with its padding, and how many positions the cache has.
+  struct Lengths {
+    int64_t bucket, cache;
+    auto operator<=>(const Lengths&) const = default;
+  };
+  // The program at `place`, compiled by `make` where there is none yet.
   template <class Make>
   Result<Program*> kept(std::optional<Program>& place, const Make& make);
-  Result<Program*> prefill(int64_t bucket);
-  Result<Program*> step();
+  Result<Program*> prefill(const Lengths& lengths);
+  Result<Program*> step(int64_t cache_length);
   Result<Program*> window();
 
   std::shared_ptr<Runtime> runtime_;
   DecodeSpec spec_;
   std::optional<int32_t> stop_at_;
-  std::map<int64_t, std::optional<Program>> prefill_;  // by the length that prompts are padded to
-  std::optional<Program> step_, window_;
+  std::map<Lengths, std::optional<Program>> prefill_;
+  std::map<int64_t, std::optional<Program>> step_;  // by the cache's length
+  std::optional<Program> window_;
   SampleTimes times_;
 };
 

@@ -1,9 +1,11 @@
 #include "espalier/nn/attention.h"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "espalier/nn/attention_rows.h"
 #include "espalier/nn/layers.h"
@@ -152,23 +154,43 @@ Registry& registry() {
   return made;
 }
 
+// The block of a name like "flash:64"; nothing where it is no such name.
+std::optional<int64_t> flash_block(const std::string& name) {
+  constexpr std::string_view kPrefix = "flash:";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int64_t block = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, block);
+  if (error != std::errc() || stop != end || block < 1) {
+    throw Error("attention '" + name +
+                "': behind \"flash:\" stands the block's positions, at least 1");
+  }
+  return block;
+}
+
 }  // namespace
 
 void register_attention(std::string name, Attention attention) {
   if (name.empty() || !attention) {
     throw Error("[register_attention] needs a name and a function; '" + name + "' lacks one");
   }
+  const bool in_blocks = flash_block(name).has_value();
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  Registry::Entry& entry = all.known[name];
-  if (entry.built_in) {
+  const auto found = all.known.find(name);
+  if (in_blocks || (found != all.known.end() && found->second.built_in)) {
     throw Error("[register_attention] '" + name + "' is built in; choose another name",
                 Code::kAlreadyExists);
   }
-  entry.attention = std::move(attention);
+  all.known[std::move(name)].attention = std::move(attention);
 }
 
 Attention find_attention(const std::string& name) {
+  if (const auto block = flash_block(name)) {
+    return [block](const Tensor& q, const Tensor& k, const Tensor& v, const Ctx&) {
+      return flash_attention(q, k, v, *block);
+    };
+  }
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   const auto found = all.known.find(name);

@@ -24,16 +24,9 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.label; }
 
 // flash_attention in several blocks: the reference's 40 positions are less than one of its own.
-constexpr const char* kBlocks = "flash_in_blocks";
+constexpr const char* kBlocks = "flash:16";
 
-class Gpt2Golden : public testing::TestWithParam<Case> {
- protected:
-  static void SetUpTestSuite() {
-    register_attention(kBlocks, [](const Tensor& q, const Tensor& k, const Tensor& v, const Ctx&) {
-      return flash_attention(q, k, v, 16);
-    });
-  }
-};
+class Gpt2Golden : public testing::TestWithParam<Case> {};
 
 struct Difference {
   double error = 0, largest = 0;  // largest: of the reference

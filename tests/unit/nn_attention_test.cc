@@ -282,6 +282,9 @@ TEST(AttentionRegistry, ErrorsSayWhatIsKnown) {
             std::string::npos);
   EXPECT_NE(error_of([&] { register_attention("", own); }).find("needs a name"), std::string::npos);
   EXPECT_NE(error_of([&] { register_attention("empty", {}); }).find("'empty'"), std::string::npos);
+  EXPECT_NE(error_of([&] { register_attention("flash:8", own); }).find("is built in"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { find_attention("flash:0"); }).find("at least 1"), std::string::npos);
   register_attention("own", own);
   const std::string message = error_of([&] { find_attention("flush"); });
   EXPECT_NE(message.find("'flush'"), std::string::npos) << message;
