@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "cli/loaded_model.h"
+#include "cli/model_choice.h"
 #include "cli/text_sampler.h"
 #include "espalier/base/file.h"
 #include "espalier/base/log.h"
@@ -21,8 +21,8 @@ constexpr int64_t kMost = int64_t{1} << 30;
 constexpr int64_t kBatch = 8;  // texts at a time where the command line does not say
 
 struct Options {
-  std::string run, checkpoint = "latest", hf, tokenizer, plugin, prompt_file;
-  std::vector<std::string> set;
+  ModelChoice model;
+  std::string plugin, prompt_file;
   std::optional<std::string> prompt;
   int64_t max_tokens = 0, num_samples = 1;
   std::optional<int64_t> top_k, batch_size;
@@ -33,17 +33,15 @@ struct Options {
 };
 
 LoadedModel load(const Options& o) {
-  std::vector<std::string> overrides = o.set;
-  const bool on_mesh = std::any_of(o.set.begin(), o.set.end(),
+  ModelChoice choice = o.model;
+  std::vector<std::string> defaults;
+  const bool on_mesh = std::any_of(choice.set.begin(), choice.set.end(),
                                    [](const std::string& set) { return set.starts_with("mesh."); });
   // A loop over layers would copy each one's weights for every token. On a mesh the recipe's
   // [sharding.params] may be meant for scanned layers.
-  if (!on_mesh) overrides.insert(overrides.begin(), "model.layers=unroll");
-  if (!o.plugin.empty()) overrides.push_back("runtime.plugin=" + o.plugin);
-  if (o.run.empty() == o.hf.empty()) throw Error("generate takes one of --run and --hf");
-  if (!o.hf.empty()) return load_hf(o.hf, o.tokenizer, overrides).value_or_throw();
-  if (!o.tokenizer.empty()) throw Error("--tokenizer goes with --hf: a run has its own");
-  return load_run(o.run, o.checkpoint, overrides).value_or_throw();
+  if (!on_mesh) defaults.emplace_back("model.layers=unroll");
+  if (!o.plugin.empty()) choice.set.push_back("runtime.plugin=" + o.plugin);
+  return load_model(choice, "generate", defaults);
 }
 
 std::string prompt_of(const Options& o, const RunConfig& config) {
@@ -146,7 +144,8 @@ void add_draw_options(CLI::App* command, const std::shared_ptr<Options>& o) {
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--top-k", o->top_k,
-                   "Draw among the k likeliest tokens; 0: among all (default: the recipe's).")
+                   "Draw among the k likeliest tokens, all where there are fewer; 0: among all "
+                   "(default: the recipe's).")
       ->check(CLI::Range(int64_t{0}, kMost));
   command->add_option("--top-p", o->top_p,
                       "Of these, draw among the likeliest that make up this probability; 1: all.");
@@ -164,19 +163,9 @@ void add_draw_options(CLI::App* command, const std::shared_ptr<Options>& o) {
 void add_generate(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("generate", "Continue a prompt with a trained model.");
-  command->add_option("--run", o->run, "Folder of a run.");
-  command->add_option("--checkpoint", o->checkpoint, "Of the run: latest, best or a step.");
-  command->add_option("--hf", o->hf, "Hugging Face folder, or a published model's name.");
-  command->add_option("--tokenizer", o->tokenizer,
-                      "With --hf: a tokenizer's name or file (default: the folder's, or gpt2 where "
-                      "the model has its number of ids).");
+  add_model_options(command, o->model);
   add_text_options(command, o);
   add_draw_options(command, o);
-  command
-      ->add_option("--set", o->set,
-                   "Override a key of the recipe, such as mesh.axes (default: one device). May be "
-                   "repeated.")
-      ->allow_extra_args(false);
   command->add_option("--plugin", o->plugin, "PJRT plugin: cpu, cuda, tpu or a path.");
   command->callback([o] { run_generate(*o); });
 }

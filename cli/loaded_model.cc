@@ -19,6 +19,12 @@ std::vector<DeviceArray*> LoadedModel::pointers() {
 
 Result<LoadedModel> load_run(const std::filesystem::path& run, const std::string& which,
                              const std::vector<std::string>& overrides) {
+  std::error_code none;
+  if (!std::filesystem::exists(run / "config.toml", none)) {
+    return Failure{Code::kNotFound, "there is no run in '" + run.string() +
+                                        "' (it has no config.toml); give a run's folder, which "
+                                        "`espalier train` makes"};
+  }
   std::vector<std::string> all = {"mesh.axes={}", "runtime.devices=0"};
   all.insert(all.end(), overrides.begin(), overrides.end());
   LoadedModel out;

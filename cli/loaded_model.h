@@ -30,8 +30,8 @@ struct LoadedModel {
 
 // The model of a training run's folder from its checkpoint `which` ("latest", "best" or a step).
 // `overrides` change keys of the run's recipe, as --set does. Unless they give mesh.axes, the model
-// is put on one device, whatever mesh it was trained on. Throws Error where model, mesh and rules
-// do not fit together.
+// is put on one device, whatever mesh it was trained on. kNotFound without a run there. Throws
+// Error where model, mesh and rules do not fit together.
 Result<LoadedModel> load_run(const std::filesystem::path& run, const std::string& which,
                              const std::vector<std::string>& overrides);
 

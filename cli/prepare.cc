@@ -49,6 +49,10 @@ void prepare(const PrepareOptions& options) {
     return prepare_weights({options.items.begin() + 1, options.items.end()}, options.out,
                            options.url);
   }
+  if (options.out.empty()) {
+    throw Error("prepare needs --out DIR, the folder for what is made and downloaded; only " +
+                std::string("\"weights NAME\" has one of its own"));
+  }
   if (options.items.size() == 1 && is_data_set(options.items[0])) {
     prepare_data_set(options.items[0], options);
   } else {
@@ -111,6 +115,14 @@ void run_preparation(const PrepareOptions& options,
              meta.tokenizer, meta.vocab_size);
   out().info("{}: {}", (folder / "val.bin").string(), described(meta.val));
   out().info("  recipe: [data] source = \"bin\", path = \"{}\"", options.out);
+  const auto warn_if_short = [&](const char* file, const BinMeta::Split& split) {
+    if (split.tokens >= 2) return;
+    err().warn("{} has {} token{}: nothing can be predicted in it", (folder / file).string(),
+               split.tokens, split.tokens == 1 ? "" : "s");
+  };
+  warn_if_short("train.bin", meta.train);
+  // An empty val.bin may be what was asked for.
+  if (meta.val_fraction > 0 || meta.val.tokens > 0) warn_if_short("val.bin", meta.val);
 }
 
 void make_bins(const std::vector<fs::path>& files, const PrepareOptions& options, bool web_text) {
@@ -134,11 +146,13 @@ void add_prepare(CLI::App& app) {
                    "shakespeare-char, openwebtext, fineweb10B (downloaded); or \"weights NAME\", "
                    "published weights such as gpt2")
       ->required();
-  command->add_option("--out", options->out, "folder for what is made and downloaded")->required();
-  command
-      ->add_option("--tokenizer", options->tokenizer,
-                   "gpt2, llama3, char or the path of a rank file")
-      ->capture_default_str();
+  command->add_option("--out", options->out,
+                      "folder for what is made and downloaded; weights: data/weights/NAME by "
+                      "default");
+  CLI::Option* tokenizer = command
+                               ->add_option("--tokenizer", options->tokenizer,
+                                            "gpt2, llama3, char or the path of a rank file")
+                               ->capture_default_str();
   command->add_option("--text-key", options->text_key, "JSON lines: the key of the text")
       ->capture_default_str();
   command
@@ -167,7 +181,10 @@ void add_prepare(CLI::App& app) {
       ->transform([](std::string digest) { return CLI::detail::to_lower(std::move(digest)); });
   command->add_flag("--no-trim", options->no_trim,
                     "keep the white space around documents between separators");
-  command->callback([options] { prepare(*options); });
+  command->callback([options, tokenizer] {
+    options->tokenizer_given = tokenizer->count() > 0;
+    prepare(*options);
+  });
 }
 
 }  // namespace espalier

@@ -20,6 +20,7 @@ struct PrepareOptions {
   int64_t count = DataConfig{}.stories_count, shards = 0;
   uint64_t seed = 0;
   bool no_trim = false;
+  bool tokenizer_given = false;  // on the command line
 };
 
 // A data set by its name: stories, tinystories, shakespeare, shakespeare-char, openwebtext,

@@ -105,7 +105,14 @@ void prepare_story_files(const PrepareOptions& options, const fs::path& train,
   std::optional<Tokenized> held;
   if (val) held = tokenize_file(options, *val);
   // Every text has its own alphabet: the other one's ids would mean other characters.
-  if (options.tokenizer == "char") held.reset();
+  const bool left_out = val && (options.tokenizer == "char" || !text.tokens.has_stories());
+  if (left_out) {
+    held.reset();
+    err().warn("'{}' is not in val.bin: {}; val.bin is a part of '{}'", val->string(),
+               options.tokenizer == "char" ? "its characters have ids of their own"
+                                           : "the training file has no stories",
+               train.string());
+  }
   if (!text.tokens.has_stories()) return make_bins({train}, options);
   run_preparation(options, [&](const BinOptions& bins) {
     return bins_of_stories(text.tokens, held ? &held->tokens : nullptr, text.tokenizer, bins,
@@ -132,7 +139,7 @@ void prepare_tinystories(const PrepareOptions& options) {
 
 void prepare_shakespeare(const std::string& name, PrepareOptions options) {
   if (name == "shakespeare-char") {
-    if (options.tokenizer != "gpt2" && options.tokenizer != "char") {
+    if (options.tokenizer_given && options.tokenizer != "char") {
       throw Error("shakespeare-char is tokenized by characters; use shakespeare for --tokenizer " +
                   options.tokenizer);
     }

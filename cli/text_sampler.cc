@@ -110,6 +110,7 @@ Result<SampleText> make_training_sampler(const Session& session) {
   const SampleConfig& config = session.config.sample;
   SamplerOptions options;
   options.top_k = config.top_k;
+  options.top_p = config.top_p;
   options.dtype = session.config.compute_dtype();
   auto sampler = std::make_shared<TextSampler>(session.runtime, session.model, std::move(layouts),
                                                session.rules, session.tokenizer, options);
@@ -117,6 +118,7 @@ Result<SampleText> make_training_sampler(const Session& session) {
   request.prompt = config.prompt;
   request.max_tokens = config.max_tokens;
   request.temperature = config.temperature;
+  request.slide = config.slide;
   ESPALIER_TRY(sampler->check(request));
   const uint64_t seed = session.config.train.seed;
   return SampleText([=](TrainState& state, int64_t step) mutable -> Result<std::string> {

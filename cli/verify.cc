@@ -22,6 +22,7 @@ constexpr double kLogitsLimit = 2e-5, kLossLimit = 1e-6, kGradientLimit = 1e-5;
 // How many of a reference's greedy_ids continue the others.
 constexpr size_t kGreedyTokens = 16;
 constexpr std::string_view kGradient = "grad.";
+constexpr size_t kNamed = 5;  // unknown tensors whose names are shown
 
 struct Options {
   std::string hf, reference;
@@ -46,11 +47,15 @@ Worst worst_of(const HostArray& got, const HostArray& want) {
   return out;
 }
 
-double largest(const HostArray& array) {
-  double out = 0;
-  const HostArray wide = array.converted(DType::kF32);
-  for (const float x : wide.as<float>()) out = std::max(out, std::abs(static_cast<double>(x)));
-  return out;
+// The error as a part of the largest element; never NaN.
+double part_of(double error, const HostArray& want) {
+  if (error == 0 || std::isinf(error)) return error;
+  double largest = 0;
+  const HostArray wide = want.converted(DType::kF32);
+  for (const float x : wide.as<float>()) {
+    largest = std::max(largest, std::abs(static_cast<double>(x)));
+  }
+  return error / largest;
 }
 
 // "[2, 0, 17]"
@@ -171,7 +176,7 @@ void compare_gradients(const Reference& reference, const ModelConfig& config,
     ++compared;
     const HostArray want = reference.read(name, gradient.dims());
     const Worst here = worst_of(gradient, want);
-    const double part = here.error == 0 ? 0 : here.error / largest(want);
+    const double part = part_of(here.error, want);
     if (part <= worst) continue;
     worst = part;
     at = param + " " + place(here.at, want.dims());
@@ -180,8 +185,9 @@ void compare_gradients(const Reference& reference, const ModelConfig& config,
   std::string detail = fmt::format("worst error {:.3g} of the largest element, at {}, limit {:g}",
                                    worst, at, kGradientLimit);
   if (compared < got.gradients.size()) {
-    detail += fmt::format("; the reference lacks {} of {}, such as {}",
-                          got.gradients.size() - compared, got.gradients.size(), missing);
+    detail += fmt::format("; {} of {} parameters compared, the reference lacks {}{}", compared,
+                          got.gradients.size(), missing,
+                          got.gradients.size() - compared > 1 ? " and others" : "");
   }
   findings.add("gradients", worst <= kGradientLimit, detail);
 }
@@ -228,6 +234,7 @@ void check_names(const Reference& reference, const ModelConfig& config, const Pa
     }
   }
   std::string unknown;
+  size_t unknowns = 0;
   for (const TensorInfo& tensor : reference.tensors()) {
     if (std::find(known.begin(), known.end(), tensor.name) != known.end()) continue;
     if (tensor.name.starts_with(kGradient)) {
@@ -235,8 +242,9 @@ void check_names(const Reference& reference, const ModelConfig& config, const Pa
                       "is the gradient of a parameter that the model lacks (nearest: '" +
                           nearest_names(tensor.name, known, 1).at(0) + "')");
     }
-    unknown += (unknown.empty() ? "'" : ", '") + tensor.name + "'";
+    if (unknowns++ < kNamed) unknown += (unknown.empty() ? "'" : ", '") + tensor.name + "'";
   }
+  if (unknowns > kNamed) unknown += fmt::format(", ... and {} more", unknowns - kNamed);
   if (!unknown.empty()) err().warn("unknown tensors in '{}': {}", reference.where(), unknown);
 }
 

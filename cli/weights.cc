@@ -5,6 +5,7 @@
 #include "cli/progress_bar.h"
 #include "espalier/base/log.h"
 #include "espalier/data/published_weights.h"
+#include "espalier/train/config.h"
 
 namespace espalier {
 namespace fs = std::filesystem;
@@ -20,20 +21,22 @@ std::function<void(uint64_t, uint64_t)> show_progress(const fs::path& path) {
 
 }  // namespace
 
-void prepare_weights(const std::vector<std::string>& names, const fs::path& folder,
+void prepare_weights(const std::vector<std::string>& names, const fs::path& given_folder,
                      const std::string& url) {
   if (names.size() != 1) {
     throw Error("prepare weights takes one name, got " + std::to_string(names.size()) +
-                "; each model has a folder of its own: espalier prepare weights gpt2 --out DIR");
+                "; each model has a folder of its own: espalier prepare weights gpt2");
   }
   const PublishedModel& model = *find_published_model(names[0]).value_or_throw();
+  const fs::path folder =
+      given_folder.empty() ? fs::path(TrainConfig().weights_dir) / names[0] : given_folder;
   const std::string base = url.empty() ? std::string(hub_url()) : url;
   const auto files = download_weights(model, folder, base, {}, show_progress).value_or_throw();
   for (const FetchedFile& file : files) {
     out().info("{}: {}, SHA-256 {}", file.path.string(),
                file.got.already_there ? "already there" : "downloaded", file.got.sha256);
   }
-  out().info("  use: espalier generate --hf {}", folder.string());
+  out().info("  use: espalier generate --hf {}", given_folder.empty() ? names[0] : folder.string());
 }
 
 }  // namespace espalier

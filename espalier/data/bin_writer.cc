@@ -135,9 +135,8 @@ Result<BinMeta> BinWriter::commit() {
   meta_.val = split(val_);
   ESPALIER_ASSIGN(AtomicFile meta, AtomicFile::create(folder_ / kNames[2]));
   ESPALIER_TRY(meta.write(to_json(meta_, *tokenizer_)));
-  // The old description goes first, so that it never stands beside new tokens.
-  std::error_code error;
-  fs::remove(folder_ / kNames[2], error);
+  // Whoever finds the folder between the renames is told, and does not read tokens of two texts.
+  ESPALIER_TRY(write_file(folder_ / kNames[2], incomplete_bins_json()));
   ESPALIER_TRY(train_.file.commit());
   ESPALIER_TRY(val_.file.commit());
   ESPALIER_TRY(meta.commit());

@@ -42,7 +42,8 @@ class BinWriter {
   Status append(Split split, std::string_view bytes, int64_t max_id, bool ends);
   int64_t token_bytes() const { return meta_.token_bytes; }
 
-  // Puts the three files in their places. Where no document went to val.bin, a fraction above 0
+  // Puts the three files in their places; killed meanwhile, it leaves a meta.json by which opening
+  // the folder fails (incomplete_bins_json). Where no document went to val.bin, a fraction above 0
   // was asked for and there are two documents or more, one drawn by the seed is moved there.
   Result<BinMeta> commit();
 

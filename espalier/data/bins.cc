@@ -127,6 +127,16 @@ Result<TokenBins> open_folder(const fs::path& folder, const std::string& tokeniz
   return out;
 }
 
+// What `espalier prepare` is given to make the bins at `path`: recipes name folders after data
+// sets.
+std::string advised(const std::string& path) {
+  const fs::path given(path);
+  std::string set = (given.has_filename() ? given : given.parent_path()).filename().string();
+  std::replace(set.begin(), set.end(), '_', '-');
+  if (set == "shakespeare-char" || set == "openwebtext") return set + " --out " + path;
+  return "FILE --out " + (fs::is_directory(given) ? path : std::string("DIR"));
+}
+
 Result<std::vector<fs::path>> shard_paths(const std::string& path) {
   std::vector<fs::path> out;
   const std::string pattern = fs::is_directory(path) ? (fs::path(path) / "*.bin").string() : path;
@@ -141,8 +151,8 @@ Result<std::vector<fs::path>> shard_paths(const std::string& path) {
     return Failure{Code::kNotFound,
                    "no tokens at '" + path +
                        "': neither train.bin nor other .bin files are there; make them by "
-                       "`espalier prepare FILE --out " +
-                       (fs::is_directory(path) ? path : std::string("DIR")) + "`"};
+                       "`espalier prepare " +
+                       advised(path) + "`"};
   }
   return out;
 }
@@ -177,9 +187,23 @@ std::string to_json(const BinMeta& meta, const Tokenizer& tokenizer) {
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+std::string incomplete_bins_json() {
+  const nlohmann::ordered_json json = {
+      {"format", "espalier-bins"}, {"version", 1}, {"incomplete", true}};
+  return json.dump(1) + "\n";
+}
+
 Result<BinMeta> parse_bin_meta(const std::string& text, const fs::path& path) {
   try {
     const auto json = nlohmann::json::parse(text);
+    if (json.value("incomplete", false)) {
+      return Failure{Code::kDataLoss,
+                     "the preparation of '" + path.parent_path().string() +
+                         "' was cut off while its files were put in their places ('" +
+                         path.string() +
+                         "' has \"incomplete\": true), so they may be of different texts; prepare "
+                         "the data again"};
+    }
     BinMeta out;
     out.tokenizer = json.at("tokenizer");
     out.tokenizer_text = json.at("tokenizer_text");

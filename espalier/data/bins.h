@@ -38,13 +38,15 @@ struct BinMeta {
   Split train, val;
   std::vector<std::string> sources;
   uint64_t seed = 0;        // that drew the documents of val.bin
-  double val_fraction = 0;  // asked for
+  double val_fraction = 0;  // of the documents, as asked for; 0.1 of one text that was cut
 };
 
 // For the char tokenizer also "stoi" (character: id) and "itos" (the characters by id), as in
 // nanoGPT's meta.pkl.
 std::string to_json(const BinMeta& meta, const Tokenizer& tokenizer);
-// kDataLoss naming the path where the text is not of this form.
+// The meta.json of a folder whose files are being put in their places.
+std::string incomplete_bins_json();
+// kDataLoss naming the path where the text is not of this form, or incomplete_bins_json().
 Result<BinMeta> parse_bin_meta(const std::string& json, const std::filesystem::path& path);
 
 struct TokenBins {

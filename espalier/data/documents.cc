@@ -39,10 +39,13 @@ Result<std::string> text_of(std::string_view line, const std::string& key, const
   nlohmann::json object;
   try {
     object = nlohmann::json::parse(line);
-  } catch (const nlohmann::json::exception& error) {
-    return bad_line(
-        name, number,
-        std::string("not a JSON object: ") + error.what() + "; correct the line, or remove it");
+  } catch (const nlohmann::json::parse_error& error) {
+    return bad_line(name, number,
+                    fmt::format("not JSON at column {}; correct the line, or remove it",
+                                std::max<size_t>(error.byte, 1)));
+  } catch (const nlohmann::json::exception&) {
+    return bad_line(name, number,
+                    "a number that is too large to be read; correct the line, or remove it");
   }
   if (!object.is_object()) {
     return bad_line(
@@ -52,7 +55,9 @@ Result<std::string> text_of(std::string_view line, const std::string& key, const
   const auto found = object.find(key);
   if (found == object.end()) {
     std::string keys;
-    for (const auto& [other, value] : object.items()) keys += " \"" + other + "\"";
+    for (const auto& [other, value] : object.items()) {
+      keys += (keys.empty() ? " \"" : ", \"") + other + "\"";
+    }
     return bad_line(name, number,
                     fmt::format("no key \"{}\"; it has{}: give the text's by --text-key", key,
                                 keys.empty() ? std::string(" none") : keys));

@@ -71,15 +71,16 @@ class Preparation {
 
   Result<BinMeta> run(const fs::path& folder) {
     ESPALIER_TRY(open_tokenizer());
+    BinMeta asked;
+    asked.val_fraction = options_.val_fraction;
     if (survey_.one_text) {
       train_characters_ = static_cast<int64_t>(static_cast<double>(survey_.characters) * 0.9);
+      asked.val_fraction = 0.1;
     } else {
       end_of_text_ = tokenizer_->end_of_text();
     }
-    BinMeta asked;
     for (const fs::path& file : files_) asked.sources.push_back(file.filename().string());
     asked.seed = options_.seed;
-    asked.val_fraction = survey_.one_text ? 0 : options_.val_fraction;
     asked.end_of_text = end_of_text_;
     ESPALIER_ASSIGN(BinWriter writer, BinWriter::create(folder, tokenizer_, std::move(asked)));
     token_bytes_ = writer.token_bytes();

@@ -93,7 +93,7 @@ Result<Program> compile_prefill(const std::shared_ptr<Runtime>& runtime, const D
     const Tensor hidden = spec.model->hidden(in[0], cx.decoding(&cache));
     const Tensor ids = b.next(hidden, plus(in[1], -1), in[3], in[4], in[2], cx);
     const auto whole = [&](const Tensor& part) {
-      const Tensor longer = pad(part, 0.0, {0, 0, 0, 0, 0}, {0, 0, cache_length - bucket, 0, 0});
+      const Tensor longer = pad(part, 0.0, {0, 0, 0, 0, 0}, {0, 0, 0, cache_length - bucket, 0});
       return shard(broadcast_to(longer, b.cache_type(b.rows(), cache_length).dims), kv_axes());
     };
     return {ids, plus(in[2], 1), whole(cache.keys), whole(cache.values)};

@@ -38,16 +38,11 @@ Sampler::Sampler(std::shared_ptr<Runtime> runtime, const LanguageModel& model,
   spec_.model = &model;
   spec_.params = std::move(params);
   spec_.rules = rules;
-  spec_.draw = {options.top_k, options.top_p};
   spec_.vocab = model.vocab_size();
   if (options.vocab > 0) spec_.vocab = std::min(spec_.vocab, options.vocab);
   spec_.rows = options.batch;
   spec_.dtype = options.dtype;
-  if (options.top_k > spec_.vocab) {
-    throw Error(fmt::format(
-        "sample.top_k = {} (or --top-k) is larger than the vocabulary of {}; make it smaller",
-        options.top_k, spec_.vocab));
-  }
+  spec_.draw = {std::min(options.top_k, spec_.vocab), options.top_p};
   if (!(options.top_p > 0 && options.top_p <= 1)) {
     throw Error(
         fmt::format("top_p (--top-p) must be above 0 and at most 1, got {}", options.top_p));

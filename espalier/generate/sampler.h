@@ -15,8 +15,8 @@
 namespace espalier {
 
 struct SamplerOptions {
-  int64_t top_k = 10;                // draw among the k likeliest tokens; 0: among all
-  double top_p = 1;                  // see DrawOptions; above 0, at most 1
+  int64_t top_k = 10;  // draw among the k likeliest tokens, all where there are fewer; 0: among all
+  double top_p = 1;    // see DrawOptions; above 0, at most 1
   std::optional<int32_t> stop_at{};  // token that ends a text; it is not part of the result
   int64_t vocab = 0;                 // ids from here on are never drawn; 0: draw from all
   int64_t batch = 1;                 // texts made at a time

@@ -45,7 +45,8 @@ using Attention = std::function<Tensor(const Tensor& q_BTHK, const Tensor& k_BSG
 // Makes `attention` known to recipes by a name, also in place of one that was registered before.
 // Throws Error where the name is built in. Thread-safe.
 void register_attention(std::string name, Attention attention);
-// "dense", "flash", "flash:N" (blocks of N positions) or a registered one. Throws Error that lists the known names. Thread-safe.
+// "dense", "flash", "flash:N" (blocks of N positions) or a registered one. Throws Error that lists
+// the known names. Thread-safe.
 Attention find_attention(const std::string& name);
 
 }  // namespace espalier

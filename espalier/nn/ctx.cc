@@ -30,6 +30,12 @@ Ctx Ctx::decoding(KvCache* cache) const {
   return out;
 }
 
+Ctx Ctx::plain_attention() const {
+  Ctx out = *this;
+  out.plain_attention_ = true;
+  return out;
+}
+
 Ctx Ctx::training(Tensor key) const {
   Ctx out = *this;
   out.key_ = std::move(key);

@@ -35,6 +35,11 @@ class Ctx {
   Ctx decoding(KvCache* cache) const;
   KvCache* cache() const { return cache_; }  // null where there is none
 
+  // Makes attend() (kv_cache.h) use causal_attention whatever attention a model was built with: for
+  // counting FLOPs the same whatever attention runs.
+  Ctx plain_attention() const;
+  bool is_attention_plain() const { return plain_attention_; }
+
   // A context for one layer of a stack: its parameters' values in place of the stacked arrays,
   // beginning at parameter `first`, and its own random key. `layer` is an s32 scalar.
   Ctx layer(size_t first, Tensors values, const Tensor& layer) const;
@@ -53,6 +58,7 @@ class Ctx {
   Tensor key_;
   DType dtype_ = DType::kF32;
   KvCache* cache_ = nullptr;
+  bool plain_attention_ = false;
   mutable uint32_t draws_ = 0;  // dropout calls so far
 };
 

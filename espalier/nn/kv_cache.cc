@@ -8,28 +8,31 @@
 namespace espalier {
 namespace {
 
-// Puts (B, T, H, K) into a layer of (L, B, S, H, K) and returns that layer (B, S, H, K).
+// Puts (B, T, H, K) into a layer of (L, B, H, S, K) and returns that layer as (B, S, H, K).
 Tensor extend(Tensor& cache, const Tensor& fresh, const KvCache& at) {
   const Tensor zero = full_int({DType::kS32, {}}, 0);
-  Dims piece = fresh.dims();
+  const Tensor rows = transpose(convert(fresh, cache.dtype()), {0, 2, 1, 3});
+  Dims piece = rows.dims();
   piece.insert(piece.begin(), 1);
-  cache = dynamic_update_slice(cache, reshape(convert(fresh, cache.dtype()), piece),
-                               {at.layer, zero, at.position, zero, zero});
+  cache =
+      dynamic_update_slice(cache, reshape(rows, piece), {at.layer, zero, zero, at.position, zero});
   Dims layer = cache.dims();
   layer[0] = 1;
   const Tensor own = dynamic_slice(cache, {at.layer, zero, zero, zero, zero}, layer);
   layer.erase(layer.begin());
-  return shard(reshape(own, layer), {"batch", "", "heads", "head_dim"});
+  return transpose(shard(reshape(own, layer), {"batch", "heads", "", "head_dim"}), {0, 2, 1, 3});
 }
 
 }  // namespace
 
-LogicalAxes kv_axes() { return {"", "batch", "", "heads", "head_dim"}; }
+LogicalAxes kv_axes() { return {"", "batch", "heads", "", "head_dim"}; }
 
 Tensor attend(const Attention& attention, const Tensor& q, const Tensor& k, const Tensor& v,
               const Ctx& cx) {
   KvCache* cache = cx.cache();
-  if (cache == nullptr) return attention(q, k, v, cx);
+  if (cache == nullptr) {
+    return cx.is_attention_plain() ? causal_attention(q, k, v) : attention(q, k, v, cx);
+  }
   const Tensor keys = extend(cache->keys, k, *cache);
   const Tensor values = extend(cache->values, v, *cache);
   return cached_attention(q, keys, values, cache->position);

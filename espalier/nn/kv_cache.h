@@ -7,8 +7,9 @@
 
 namespace espalier {
 
-// One model call reads and extends it. `keys` and `values` are (L, B, S, H, K) whether layers are
-// scanned or unrolled; `position` is how many positions were there before the call.
+// One model call reads and extends it. `keys` and `values` are (L, B, H, S, K), as attention's
+// products read them, whether layers are scanned or unrolled; `position` is how many positions were
+// there before the call.
 struct KvCache {
   Tensor keys, values;
   Tensor position;  // s32 scalar
@@ -19,14 +20,14 @@ struct KvCache {
 struct KvShape {
   int64_t layers = 0, heads = 0, head_dim = 0;
   Dims dims(int64_t batch, int64_t length) const {
-    return {layers, batch, length, heads, head_dim};
+    return {layers, batch, heads, length, head_dim};
   }
 };
 // The logical axes of its arrays.
 LogicalAxes kv_axes();
 
-// What an attention layer calls. Without a cache: `attention` of q, k and v. With one: k and v are
-// put into it, and q sees all positions up to its own.
+// What an attention layer calls. Without a cache: `attention` of q, k and v, or causal_attention
+// where `cx` says so. With one: k and v are put into it, and q sees all positions up to its own.
 Tensor attend(const Attention& attention, const Tensor& q_BTHK, const Tensor& k_BTHK,
               const Tensor& v_BTHK, const Ctx& cx);
 

@@ -35,6 +35,14 @@ std::string integer_text(int64_t value, DType dtype) {
   return std::to_string(static_cast<uint64_t>(value) & (~0ULL >> (64 - 8 * byte_size(dtype))));
 }
 
+bool holds(DType dtype, int64_t value) {
+  if (dtype == DType::kBool) return value == 0 || value == 1;
+  const auto bits = static_cast<int>(8 * byte_size(dtype));
+  if (bits == 64) return true;
+  const int64_t half = int64_t{1} << (bits - 1);
+  return value >= -half && value < (is_unsigned(dtype) ? 2 * half : half);
+}
+
 std::string element_text(const HostArray& array, size_t i) {
   switch (array.dtype()) {
     case DType::kF32:
@@ -128,6 +136,10 @@ Tensor full(TensorType type, double value) {
 }
 Tensor full_int(TensorType type, int64_t value) {
   if (is_floating(type.dtype)) return full(std::move(type), static_cast<double>(value));
+  if (!holds(type.dtype, value)) {
+    fail("full_int", "cannot hold " + std::to_string(value) + " in " + to_string(type) +
+                         "; give a value of its range or a wider type");
+  }
   return apply(Splat{std::move(type), 0.0, value}, {});
 }
 Tensor scalar(DType dtype, double value) { return full({dtype, {}}, value); }

@@ -44,6 +44,8 @@ struct Iota {
 };
 
 Tensor full(TensorType type, double value);
+// The value exactly. Throws Error where the type cannot hold it: a bool holds 0 and 1; an unsigned
+// type takes a negative value of as many bits too, for its two's complement (-1: all bits set).
 Tensor full_int(TensorType type, int64_t value);
 Tensor scalar(DType dtype, double value);
 Tensor zeros(TensorType type);

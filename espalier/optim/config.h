@@ -18,7 +18,7 @@ struct OptimizerConfig {
   std::optional<bool> nesterov;       // unset: true for muon, false for the others
   // Each step takes learning_rate * weight_decay of a parameter away (adamw, muon).
   double weight_decay = 0;
-  std::string decay_parameters = "matrices";  // or "all": those of fewer than two dims too
+  std::string decay_parameters = "matrices";  // or "all": biases and scales too
   double clip_norm = 0;                       // largest global norm of the gradient; 0: off
 
   // constant; linear, cosine: from the peak down to min_learning_rate at decay_steps; wsd (warm up,

@@ -7,7 +7,7 @@
 namespace espalier {
 
 bool decays(const ParamInfo& info, const OptimizerConfig& config) {
-  return info.decay && (config.decay_parameters == "all" || info.rank() >= 2);
+  return config.decay_parameters == "all" || (!info.vector && info.rank() >= 2);
 }
 
 Tensor descend(const Tensor& param, const Tensor& direction, double decay, const Tensor& rate) {

@@ -14,7 +14,7 @@ namespace espalier {
 struct ParamInfo {
   std::string name;
   TensorType type;
-  bool decay = true;     // false: exempt from weight decay whatever its shape
+  bool vector = false;   // a bias or scale, whatever its shape
   bool stacked = false;  // the first dim counts layers
   // Dims of `type` that are a matrix's input and output, which Muon takes; the others count
   // matrices. Empty: no matrix.
@@ -47,7 +47,8 @@ std::shared_ptr<const UpdateRule> make_adam(const OptimizerConfig& config);
 // optax.contrib.muon (Jordan 2024) for hidden matrices, Adam for other parameters.
 std::shared_ptr<const UpdateRule> make_muon(const OptimizerConfig& config);
 
-// Whether a parameter's weights decay under a config's decay_parameters.
+// Whether a parameter decays under a config's decay_parameters. "matrices": parameters of two dims
+// or more that are no bias or scale; "all": every one.
 bool decays(const ParamInfo& info, const OptimizerConfig& config);
 
 // param - rate (direction + decay param).

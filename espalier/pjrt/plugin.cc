@@ -82,10 +82,14 @@ Result<std::filesystem::path> plugin_path(std::string_view name_or_path) {
       if (name != name_or_path) continue;
       auto found = find_resource(relative);
       if (found) return found;
-      return Failure{found.failure().code,
-                     fmt::format("no file for the plugin '{}': {}; run ./dev setup, set {} to the "
-                                 "plugin's file, or give its path",
-                                 name, found.failure().message, variable)};
+      std::string searched;
+      for (const auto& folder : resource_folders()) searched += "\n  " + folder.string();
+      return Failure{
+          Code::kNotFound,
+          fmt::format("no file '{}' for the plugin '{}': run ./dev setup{} in the source tree, set "
+                      "{} to the plugin's file, or give its path; searched:{}",
+                      relative, name, name == "cpu" ? "" : fmt::format(" --{}", name), variable,
+                      searched)};
     }
     return Failure{Code::kInvalidArgument,
                    fmt::format("unknown plugin '{}'; give cpu, cuda, tpu, the path of a shared "

@@ -43,7 +43,7 @@ void bind(V& v, TrainConfig& c) {
   v("accumulate", c.accumulate, at_least(1));
   v("dtype", c.dtype, one_of({"float32", "bfloat16"}));
   v("z_loss", c.z_loss, at_least(0));
-  v("ignore_id", c.ignore_id);
+  v("ignore_id", c.ignore_id, between(-2147483648.0, 2147483647.0));  // as token ids: int32
   v("init_from", c.init_from, not_empty());
   v("weights_dir", c.weights_dir, not_empty());
   v("nonfinite", c.nonfinite, one_of({"stop", "skip"}));
@@ -54,9 +54,11 @@ template <class V>
 void bind(V& v, SampleConfig& c) {
   v("prompt", c.prompt, not_empty());
   v("every", c.every, at_least(0));
-  v("top_k", c.top_k, at_least(1));
+  v("top_k", c.top_k, at_least(0));
+  v("top_p", c.top_p, greater_than(0), at_most(1));
   v("temperature", c.temperature, greater_than(0));
   v("max_tokens", c.max_tokens, at_least(0));
+  v("slide", c.slide);
 }
 
 template <class V>
@@ -125,9 +127,9 @@ DType RunConfig::compute_dtype() const {
   return train.dtype == "bfloat16" ? DType::kBF16 : DType::kF32;
 }
 
-Result<RunConfig> load_run_config(const std::filesystem::path& path,
-                                  const std::vector<std::string>& overrides) {
-  ESPALIER_ASSIGN(Recipe recipe, Recipe::load(path, overrides));
+namespace {
+
+Result<RunConfig> read_run_config(Recipe recipe) {
   RunConfig c;
   ModelHead head;
   ESPALIER_TRY(read_part(recipe, "model", head));
@@ -142,6 +144,19 @@ Result<RunConfig> load_run_config(const std::filesystem::path& path,
                                c.data.seq_len, model->max_len_key(), model->max_len())};
   }
   return c;
+}
+
+}  // namespace
+
+Result<RunConfig> load_run_config(const std::filesystem::path& path,
+                                  const std::vector<std::string>& overrides) {
+  ESPALIER_ASSIGN(Recipe recipe, Recipe::load(path, overrides));
+  return read_run_config(std::move(recipe));
+}
+
+Result<RunConfig> parse_run_config(std::string_view text, const std::string& name) {
+  ESPALIER_ASSIGN(Recipe recipe, Recipe::parse(text, name));
+  return read_run_config(std::move(recipe));
 }
 
 Result<RunConfig> load_hf_run_config(const std::filesystem::path& folder,

@@ -40,9 +40,11 @@ struct TrainConfig {
 struct SampleConfig {
   std::string prompt = "Once upon a time";
   std::optional<int64_t> every;  // unset: train.log_every; 0: never
-  int64_t top_k = 10;
+  int64_t top_k = 10;            // draw among the k likeliest tokens; 0: among all
+  double top_p = 1;  // draw among the fewest likeliest tokens that together have this probability
   double temperature = 1.0;
   int64_t max_tokens = 0;  // tokens of the text, prompt included; 0: as many as the model takes
+  bool slide = false;      // go on past the model's length, over a window of the last tokens
 };
 
 struct RuntimeConfig {
@@ -107,6 +109,9 @@ Result<RunConfig> load_run_config(const std::filesystem::path& path,
                                   const std::vector<std::string>& overrides);
 // The recipe as TOML, every key with its value; reading it gives the same RunConfig.
 std::string to_toml(const RunConfig& config);
+
+// The same from a recipe's text; `name` stands for the file in messages.
+Result<RunConfig> parse_run_config(std::string_view text, const std::string& name);
 
 // The defaults around the model of a Hugging Face folder's config.json, with overrides.
 Result<RunConfig> load_hf_run_config(const std::filesystem::path& folder,

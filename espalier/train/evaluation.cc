@@ -6,6 +6,21 @@
 
 namespace espalier {
 
+namespace {
+
+std::vector<DeviceArray*> pointers(TrainState& state, size_t count) {
+  std::vector<DeviceArray*> out;
+  for (size_t i = 0; i < count; ++i) out.push_back(&state[i]);
+  return out;
+}
+
+Result<EvalStep> make_step(const RunSetup& setup) {
+  return EvalStep::create(setup.runtime, setup.on_mesh(), setup.config.data.batch_size,
+                          setup.config.data.seq_len, setup.config.train.ignore_id);
+}
+
+}  // namespace
+
 Result<Evaluation> Evaluation::create(const RunSetup& setup) {
   const RunConfig& config = setup.config;
   const auto rows = setup.dataset->validation();
@@ -26,15 +41,12 @@ Result<Evaluation> Evaluation::create(const RunSetup& setup) {
   if (batches < wanted) {
     out().info("evaluation takes {} batches, all that are held out, and not {}", batches, wanted);
   }
-  ESPALIER_ASSIGN(EvalStep step,
-                  EvalStep::create(setup.runtime, setup.on_mesh(), options.batch_size,
-                                   config.data.seq_len, config.train.ignore_id));
+  ESPALIER_ASSIGN(EvalStep step, make_step(setup));
   return Evaluation(std::move(step), rows, options, batches, setup.layout->num_params());
 }
 
 Result<double> Evaluation::run(TrainState& state) {
-  std::vector<DeviceArray*> params;
-  for (size_t i = 0; i < params_; ++i) params.push_back(&state[i]);
+  const std::vector<DeviceArray*> params = pointers(state, params_);
   // A loader of its own each time: the same rows in the same order.
   ESPALIER_ASSIGN(const auto loader, Loader::start(rows_, options_));
   double sum = 0, count = 0;
@@ -45,6 +57,21 @@ Result<double> Evaluation::run(TrainState& state) {
     count += loss.count;
   }
   return sum / std::max(count, 1.0);
+}
+
+Result<Probe> Probe::create(const RunSetup& setup) {
+  LoaderOptions options;
+  options.batch_size = setup.config.data.batch_size;
+  options.slots = 1;
+  ESPALIER_ASSIGN(const auto loader, Loader::start(setup.dataset->train(), options));
+  ESPALIER_ASSIGN(Batch batch, loader->next());
+  ESPALIER_ASSIGN(EvalStep step, make_step(setup));
+  return Probe(std::move(step), std::move(batch), setup.layout->num_params());
+}
+
+Result<double> Probe::loss(TrainState& state) {
+  ESPALIER_ASSIGN(const EvalLoss loss, step_.run(pointers(state, params_), batch_));
+  return loss.sum / std::max(loss.count, 1.0);
 }
 
 }  // namespace espalier

@@ -28,4 +28,18 @@ class Evaluation {
   size_t params_;
 };
 
+// Whether parameters are worth keeping: the loss of one batch of the training rows.
+class Probe {
+ public:
+  static Result<Probe> create(const RunSetup& setup);
+  Result<double> loss(TrainState& state);
+
+ private:
+  Probe(EvalStep step, Batch batch, size_t params)
+      : step_(std::move(step)), batch_(std::move(batch)), params_(params) {}
+  EvalStep step_;
+  Batch batch_;
+  size_t params_;
+};
+
 }  // namespace espalier

@@ -1,7 +1,9 @@
 #include "espalier/train/run_position.h"
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace espalier {
 
@@ -56,6 +58,45 @@ Status check_same_data(const nlohmann::json& metadata, const nlohmann::json& now
                    what + " was " + before.dump() + " when the run was saved and is " +
                        value.dump() +
                        " now; resume with the same data settings, or start a new run"};
+  }
+  return {};
+}
+
+namespace {
+
+// "key = value" lines of [model] that say what function the parameters are of.
+std::map<std::string, std::string> model_keys(const ModelConfig& model) {
+  RecipeWriter writer;
+  model.write(writer);
+  std::map<std::string, std::string> out;
+  std::istringstream lines(writer.text());
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find(" = ");
+    if (at == std::string::npos || line.starts_with('#')) continue;
+    const std::string key = line.substr(0, at);
+    if (key == "attention" || key == "layers" || key == "dropout" || key == "preset") continue;
+    out[key] = line.substr(at + 3);
+  }
+  return out;
+}
+
+}  // namespace
+
+Status check_same_model(std::string_view recipe, const std::string& where, const RunConfig& now) {
+  ESPALIER_ASSIGN(const RunConfig before, parse_run_config(recipe, where));
+  const auto was = model_keys(*before.model), is = model_keys(*now.model);
+  const auto value = [](const std::map<std::string, std::string>& keys, const std::string& key) {
+    const auto found = keys.find(key);
+    return found == keys.end() ? std::string("not there") : found->second;
+  };
+  for (const auto* keys : {&is, &was}) {
+    for (const auto& [key, unused] : *keys) {
+      if (value(was, key) == value(is, key)) continue;
+      return Failure{Code::kInvalidArgument, "model." + key + " was " + value(was, key) +
+                                                 " when the parameters were " + "trained (" +
+                                                 where + ") and is " + value(is, key) +
+                                                 " now; give the model as it was"};
+    }
   }
   return {};
 }

@@ -8,6 +8,7 @@
 
 #include "espalier/data/dataset.h"
 #include "espalier/data/loader.h"
+#include "espalier/train/config.h"
 
 namespace espalier {
 
@@ -34,5 +35,11 @@ nlohmann::json data_identity(const Dataset& dataset, const DataConfig& config);
 // kInvalidArgument naming the first difference and both values. A checkpoint without a "data"
 // entry is of no training run: kDataLoss.
 Status check_same_data(const nlohmann::json& metadata, const nlohmann::json& now);
+
+// What must be the same when parameters are read into a model, since shapes do not show all of it:
+// every key of [model] but attention, layers, dropout and preset. kInvalidArgument names the first
+// key that differs and both values; `recipe` is what the parameters were trained by, `where` says
+// where it stands.
+Status check_same_model(std::string_view recipe, const std::string& where, const RunConfig& now);
 
 }  // namespace espalier

@@ -7,6 +7,7 @@
 #include "espalier/base/file.h"
 #include "espalier/base/log.h"
 #include "espalier/train/pretrained.h"
+#include "espalier/train/run_position.h"
 
 namespace espalier {
 namespace {
@@ -44,6 +45,21 @@ Status take_over_sizes(RunConfig& config, const fs::path& weights) {
   return {};
 }
 
+// Whether another run's parameters mean here what they mean there.
+Status check_same_run(const RunSetup& setup, const fs::path& run) {
+  const fs::path recipe = run / "config.toml", tokenizer = run / "tokenizer.txt";
+  ESPALIER_ASSIGN(const std::string text, read_file(recipe));
+  ESPALIER_TRY(check_same_model(text, recipe.string(), setup.config));
+  ESPALIER_ASSIGN(const std::string theirs, read_file(tokenizer));
+  ESPALIER_ASSIGN(const std::string ours, setup.tokenizer->serialize());
+  if (theirs == ours) return {};
+  return Failure{Code::kInvalidArgument,
+                 fmt::format("train.init_from: the run in '{}' was trained with other tokens ({}) "
+                             "than the data has; its ids would mean other texts. Prepare the data "
+                             "with that run's tokenizer",
+                             run.string(), tokenizer.string())};
+}
+
 Status set_schedule(RunSetup& setup) {
   RunConfig& config = setup.config;
   setup.steps = config.train.steps;
@@ -60,16 +76,21 @@ Status set_schedule(RunSetup& setup) {
 
 }  // namespace
 
-Result<RunSetup> set_up(const RunConfig& given) {
+Result<RunSetup> set_up(const RunConfig& given, bool fresh) {
   RunSetup setup;
   setup.config = given;
   RunConfig& config = setup.config;
-  ESPALIER_ASSIGN(setup.weights, weights_folder(config.train));
+  if (fresh) {
+    ESPALIER_ASSIGN(setup.weights, weights_folder(config.train));
+  }
   if (!setup.weights.empty() && !is_run(setup.weights)) {
     ESPALIER_TRY(take_over_sizes(config, setup.weights));
   }
   ESPALIER_ASSIGN(setup.dataset, open_dataset(config.data));
   setup.tokenizer = setup.dataset->tokenizer();
+  if (!setup.weights.empty() && is_run(setup.weights)) {
+    ESPALIER_TRY(check_same_run(setup, setup.weights));
+  }
   setup.model = config.make_model(setup.tokenizer->vocab_size());
   ESPALIER_TRY(setup.dataset->check_vocab(setup.model->vocab_size()));
   setup.loader.batch_size = config.data.batch_size * config.train.accumulate;

@@ -29,9 +29,10 @@ struct RunSetup {
   int64_t tokens_per_step() const { return loader.batch_size * config.data.seq_len; }
 };
 
-// Says everything that can be wrong with data, model, mesh and optimizer. Throws Error where model,
-// mesh and rules do not fit together.
-Result<RunSetup> set_up(const RunConfig& config);
+// Says everything that can be wrong with data, model, mesh and optimizer. `fresh`: the run has no
+// checkpoint of its own, so that train.init_from counts. Throws Error where model, mesh and rules
+// do not fit together.
+Result<RunSetup> set_up(const RunConfig& config, bool fresh);
 
 // The first state of a run: the initializers' values, or those of `setup.weights`.
 Result<TrainState> first_state(const RunSetup& setup);

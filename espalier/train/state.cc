@@ -30,7 +30,7 @@ StateLayout::StateLayout(const ParamSpecs& specs, const Optimizer& optimizer,
   for (size_t i = 0; i < params_.size(); ++i) {
     const ParamSpec& spec = specs[i];
     ParamInfo info{spec.name, params_[i].type};
-    info.decay = spec.kind != ParamKind::kVector;
+    info.vector = spec.kind == ParamKind::kVector;
     info.stacked = spec.layers > 0;
     for (const int64_t d : spec.form.in) info.matrix_in.push_back(d + (info.stacked ? 1 : 0));
     for (const int64_t d : spec.form.out) info.matrix_out.push_back(d + (info.stacked ? 1 : 0));

@@ -1,7 +1,5 @@
 #include "espalier/train/step.h"
 
-#include <cmath>
-
 #include "espalier/ops/control.h"
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/reduce.h"
@@ -72,12 +70,24 @@ Tensor first_nonfinite(const ParamSpecs& specs, const Tensors& grads) {
   for (size_t i = 0; i < grads.size(); ++i) {
     std::vector<int64_t> dims;
     for (int64_t d = specs[i].layers > 0 ? 1 : 0; d < grads[i].rank(); ++d) dims.push_back(d);
-    const Tensor finite = is_finite(reduce_sum(grads[i] * grads[i], dims));
-    flags.push_back(reshape(convert(finite, DType::kF32), {finite.size()}));
+    const Tensor finite = reduce_min(convert(is_finite(grads[i]), DType::kF32), dims);
+    flags.push_back(reshape(finite, {finite.size()}));
   }
   flags.push_back(zeros({DType::kF32, {1}}));  // the end, found where all before are finite
   const Tensor bad = 1.0 - concatenate(flags, 0);
   return convert(argmax(bad, 0), DType::kF32);
+}
+
+// Whether all elements of all arrays are finite: a bool scalar.
+Tensor all_finite(const Tensors& arrays) {
+  Tensor out = full_int({DType::kBool, {}}, 1);
+  for (const Tensor& array : arrays) {
+    std::vector<int64_t> dims;
+    for (int64_t d = 0; d < array.rank(); ++d) dims.push_back(d);
+    const Tensor least = reduce_min(convert(is_finite(array), DType::kF32), dims);
+    out = bit_and(out, compare(least, 0.0, Direction::kGt));
+  }
+  return out;
 }
 
 std::vector<std::string> layer_names(const ParamSpecs& specs) {
@@ -128,13 +138,15 @@ Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime, con
     const OptimizerUpdate next = optimizer.update(layout.infos(), params, g.grads, old, step);
     Tensors out = next.params;
     out.insert(out.end(), next.state.begin(), next.state.end());
-    const Tensor finite = bit_and(is_finite(value), is_finite(next.grad_norm));
+    const Tensor finite =
+        bit_and(bit_and(is_finite(value), is_finite(next.grad_norm)), all_finite(out));
     if (options.skip_nonfinite) {
       for (size_t i = 0; i < out.size(); ++i) out[i] = select(finite, out[i], in[i]);
     }
     out.push_back(step + ones_like(step));
-    out.push_back(stack(
-        {value, next.grad_norm, next.learning_rate, first_nonfinite(on.model.params(), g.grads)}));
+    out.push_back(
+        stack({value, next.grad_norm, next.learning_rate,
+               first_nonfinite(on.model.params(), g.grads), convert(finite, DType::kF32)}));
     return out;
   });
   for (size_t i = 0; i < layout.size(); ++i) {
@@ -167,7 +179,7 @@ Result<StepReport> TrainStep::read(const PendingReport& report) const {
   StepReport out{values[0], values[1], values[2]};
   const auto bad = static_cast<size_t>(values[3]);
   if (bad < names_.size()) out.nonfinite_parameter = names_[bad];
-  out.nonfinite = !std::isfinite(out.loss) || !std::isfinite(out.grad_norm) || bad < names_.size();
+  out.nonfinite = values[4] == 0;
   return out;
 }
 
@@ -213,7 +225,7 @@ double train_flops_per_token(const LanguageModel& model, int64_t seq_len) {
   for (const ParamSpec& spec : model.params()) types.push_back({DType::kF32, spec.array_dims()});
   types.insert(types.end(), 2, {DType::kS32, {1, seq_len}});
   const Function forward = trace(types, [&](const Tensors& in) {
-    const Ctx cx(model.params(), {in.begin(), in.end() - 2});
+    const Ctx cx = Ctx(model.params(), {in.begin(), in.end() - 2}).plain_attention();
     return Tensors{model.loss(in[in.size() - 2], in.back(), cx, {}).sum};
   });
   return 3 * matmul_flops(forward) / static_cast<double>(seq_len);

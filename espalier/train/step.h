@@ -21,14 +21,16 @@ struct StepOptions {
   uint64_t seed = 0;       // of dropout
   double z_loss = 0;       // see LossOptions
   std::optional<int64_t> ignore_id{};
-  bool skip_nonfinite = false;  // a step whose loss or gradient is not finite changes nothing
+  // A step whose loss, gradient or update is not finite leaves parameters and optimizer arrays as
+  // they were. It counts as a step, in the schedule and in Adam's bias correction too.
+  bool skip_nonfinite = false;
 };
 
 // What a step reports. The loss is the mean over the batch's positions that count, z_loss included.
 struct StepReport {
   double loss = 0, grad_norm = 0, learning_rate = 0;
-  // Whether the loss or the gradient was not finite, and the parameter, as a checkpoint names it,
-  // whose gradient was not: the first of them, or none.
+  // Whether the loss, the gradient or what the update made of the state was not finite, and the
+  // parameter, as a checkpoint names it, whose gradient was not: the first of them, or none.
   bool nonfinite = false;
   std::string nonfinite_parameter{};
 };
@@ -90,8 +92,8 @@ class EvalStep {
 };
 
 // Products' FLOPs (a multiplication and an addition are two) that a model needs for each token in
-// training: those of its forward pass, counted in its graph, times three. What a gradient computes
-// again is not counted.
+// training: those of its forward pass with dense attention, counted in its graph, times three. What
+// a gradient computes again is not counted.
 double train_flops_per_token(const LanguageModel& model, int64_t seq_len);
 
 }  // namespace espalier

@@ -13,7 +13,11 @@ constexpr int32_t kIgnored = -1;  // no id: marks targets behind the end
 
 Result<TextLoss> text_loss(const std::shared_ptr<Runtime>& runtime, const ModelOnMesh& on,
                            std::span<DeviceArray* const> params, std::span<const int32_t> tokens,
-                           int64_t batch_size) {
+                           int64_t seq_len, int64_t batch_size) {
+  if (seq_len < 1 || seq_len > on.model.max_len()) {
+    throw Error("windows of " + std::to_string(seq_len) + " tokens do not fit the model, which " +
+                "takes 1 to " + std::to_string(on.model.max_len()));
+  }
   if (batch_size < 1) throw Error("a batch has at least 1 window");
   if (tokens.size() < 2) {
     return Failure{Code::kInvalidArgument, "a text needs at least 2 tokens to have a loss, got " +
@@ -27,7 +31,7 @@ Result<TextLoss> text_loss(const std::shared_ptr<Runtime>& runtime, const ModelO
                        ", but the model has ids 0 to " + std::to_string(vocab - 1)};
   }
   const auto predicted = static_cast<int64_t>(tokens.size()) - 1;
-  const int64_t length = std::min(on.model.max_len(), predicted);
+  const int64_t length = std::min(seq_len, predicted);
   const int64_t windows = (predicted + length - 1) / length;
   const int64_t rows = padded_rows(std::min(batch_size, windows), on.rules, runtime->mesh());
   ESPALIER_ASSIGN(EvalStep step, EvalStep::create(runtime, on, rows, length, kIgnored));

@@ -8,6 +8,7 @@
 
 #include "espalier/base/file.h"
 #include "espalier/base/log.h"
+#include "espalier/checkpoint/names.h"
 #include "espalier/train/evaluation.h"
 #include "espalier/train/peak_flops.h"
 #include "espalier/train/run_log.h"
@@ -20,6 +21,21 @@ namespace {
 // Steps running or waiting at once: enough that the device never waits for the host,
 // few enough that a stop is prompt and batches in flight are few.
 constexpr size_t kInFlight = 3;
+// Steps left out one after another, after which nothing suggests that a next one would be better.
+constexpr int64_t kMostSkips = 10;
+
+std::string format_number(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value);
+}
+
+// Whether the checkpoint holds what the state consists of, and nothing else.
+Status check_state_names(const CheckpointReader& reader, const StateLayout& layout) {
+  std::vector<TensorInfo> expected;
+  for (const StoredArray& stored : layout.stored()) {
+    for (const CheckpointTensor& t : stored_tensors(stored)) expected.push_back(t.tensor);
+  }
+  return check_names(reader, expected, {});
+}
 
 class Run {
  public:
@@ -27,13 +43,15 @@ class Run {
       : request_(request), resume_(request.resume || request.config.train.init_from == "resume") {}
 
   Result<TrainSummary> operator()() {
-    ESPALIER_ASSIGN(setup_, set_up(request_.config));
     // A run that goes on is held from here; a new one is made once all has been found right.
     if (resume_) {
       ESPALIER_TRY(open_folder());
+      ESPALIER_TRY(open_checkpoint());
     } else {
       ESPALIER_TRY(RunFolder::check_new(request_.run));
     }
+    ESPALIER_ASSIGN(setup_, set_up(request_.config, !checkpoint_));
+    ESPALIER_TRY(make_first_state());
     ESPALIER_TRY(build());
     if (!resume_) ESPALIER_TRY(open_folder());
     ESPALIER_TRY(start());
@@ -88,6 +106,10 @@ class Run {
       ESPALIER_ASSIGN(Evaluation evaluation, Evaluation::create(setup_));
       evaluation_ = std::make_unique<Evaluation>(std::move(evaluation));
     }
+    if (train.checkpoint_every > 0) {
+      ESPALIER_ASSIGN(Probe probe, Probe::create(setup_));
+      probe_ = std::make_unique<Probe>(std::move(probe));
+    }
     if (sample_every() > 0 && request_.make_sampler) {
       ESPALIER_ASSIGN(sample_,
                       request_.make_sampler({config(), setup_.mesh, setup_.rules, setup_.runtime,
@@ -100,31 +122,46 @@ class Run {
     return {};
   }
 
-  Status start() {
+  Status open_checkpoint() {
+    Result<CheckpointReader> reader = CheckpointReader::open(folder_->checkpoints(), "latest");
+    if (reader.ok()) {
+      for (const std::string& warning : reader->warnings()) err().warn("{}", warning);
+      checkpoint_ = std::move(*reader);
+      return {};
+    }
+    if (reader.failure().code != Code::kNotFound) return reader.failure();
+    out().info("no checkpoint yet in '{}': starting anew", folder_->path().string());
+    return {};
+  }
+
+  // Before anything compiles, since parameters that do not fit are said here.
+  Status make_first_state() {
     position_.loader.seed = config().data.seed;
-    nlohmann::json wandb;
-    if (resume_) {
-      Result<CheckpointReader> reader = CheckpointReader::open(folder_->checkpoints(), "latest");
-      if (reader.ok()) {
-        for (const std::string& warning : reader->warnings()) err().warn("{}", warning);
-        ESPALIER_ASSIGN(position_, position_from_json(reader->metadata(), reader->folder()));
-        ESPALIER_TRY(
-            check_same_data(reader->metadata(), data_identity(*setup_.dataset, config().data)));
-        ESPALIER_ASSIGN(state_, load_state(setup_.runtime, *setup_.layout, *reader));
-        wandb = reader->metadata().value("wandb", nlohmann::json());
-        saved_step_ = position_.step;
-        out().info("resumed after step {}", position_.step);
-      } else if (reader.failure().code == Code::kNotFound) {
-        out().info("no checkpoint yet in '{}': starting anew", folder_->path().string());
-      } else {
-        return reader.failure();
-      }
-    }
-    if (state_.empty()) {
+    if (!checkpoint_) {
       ESPALIER_ASSIGN(state_, first_state(setup_));
+      return {};
     }
+    const nlohmann::json& metadata = checkpoint_->metadata();
+    ESPALIER_ASSIGN(position_, position_from_json(metadata, checkpoint_->folder()));
+    ESPALIER_TRY(check_same_model(metadata.value("config", ""),
+                                  (checkpoint_->folder() / "metadata.json").string(), config()));
+    ESPALIER_TRY(check_same_data(metadata, data_identity(*setup_.dataset, config().data)));
+    ESPALIER_TRY(check_state_names(*checkpoint_, *setup_.layout));
+    ESPALIER_ASSIGN(state_, load_state(setup_.runtime, *setup_.layout, *checkpoint_));
+    saved_step_ = position_.step;
+    return {};
+  }
+
+  Status start() {
     // Only now, so that a resume that does not fit its checkpoint changes nothing.
     ESPALIER_TRY(write_config());
+    nlohmann::json wandb;
+    if (checkpoint_) {
+      wandb = checkpoint_->metadata().value("wandb", nlohmann::json());
+      out().info("resumed after step {}{}", position_.step,
+                 position_.step >= setup_.steps ? "; nothing is left to do" : "");
+      checkpoint_.reset();
+    }
     ESPALIER_ASSIGN(log_,
                     RunLog::open(*folder_, config(), position_.step, setup_.steps, resume_, wandb));
     ESPALIER_ASSIGN(loader_,
@@ -177,6 +214,7 @@ class Run {
     if (last_report_.nonfinite) {
       ESPALIER_TRY(take_nonfinite(step));
     } else {
+      skipped_in_a_row_ = 0;
       position_.loss_sum += last_report_.loss;
       ++position_.loss_count;
     }
@@ -184,19 +222,24 @@ class Run {
     return {};
   }
 
-  // A step whose loss or gradient is not a number: the run ends, or goes on without the step.
+  // A step whose loss, gradient or update is not finite: the run ends, or goes on without the step.
   Status take_nonfinite(int64_t step) {
     const std::string& parameter = last_report_.nonfinite_parameter;
     const std::string what = fmt::format(
-        "step {}: the loss is {}, the gradient's norm {}{}", step, last_report_.loss,
-        last_report_.grad_norm,
-        parameter.empty() ? ""
+        "step {}: the loss is {}, the gradient's norm {}{}", step, format_number(last_report_.loss),
+        format_number(last_report_.grad_norm),
+        parameter.empty() ? "; the update is not finite"
                           : "; the first gradient that is not finite is of '" + parameter + "'");
-    if (config().train.nonfinite == "skip") {
-      ++position_.skipped_steps;
-      log_->warn(what + "; the step is skipped");
-      return {};
+    if (config().train.nonfinite == "stop") return bad_state(what);
+    ++position_.skipped_steps;
+    if (++skipped_in_a_row_ >= kMostSkips) {
+      return bad_state(fmt::format("{}; {} steps in a row were left out", what, kMostSkips));
     }
+    log_->warn(what + "; the step is left out");
+    return {};
+  }
+
+  Failure bad_state(const std::string& what) const {
     const std::string kept =
         saved_step_ < 0 ? "no checkpoint had been written"
                         : "the last good checkpoint is '" +
@@ -204,7 +247,8 @@ class Run {
     return Failure{Code::kFailedPrecondition,
                    what + ". The run stops; " + kept +
                        ". Lower optimizer.learning_rate, set optimizer.clip_norm or lengthen "
-                       "optimizer.warmup_steps; train.nonfinite = \"skip\" leaves such steps out"};
+                       "optimizer.warmup_steps; train.nonfinite = \"skip\" leaves out single steps "
+                       "that are not finite"};
   }
 
   // Waits for every step that was started.
@@ -246,6 +290,10 @@ class Run {
     if (evaluates) {
       const double begin = now_seconds();
       ESPALIER_ASSIGN(m.val_loss, evaluation_->run(state_));
+      if (!std::isfinite(*m.val_loss)) {
+        return bad_state(fmt::format("step {}: the validation loss is {}", position_.step,
+                                     format_number(*m.val_loss)));
+      }
       val_loss_ = {position_.step, *m.val_loss};
       pause_ended(begin);
     }
@@ -276,6 +324,14 @@ class Run {
   Status save_checkpoint() {
     ESPALIER_TRY(read_all());
     const double begin = now_seconds();
+    // A step's report is of the parameters before it: these are looked at here.
+    if (probe_ != nullptr) {
+      ESPALIER_ASSIGN(const double loss, probe_->loss(state_));
+      if (!std::isfinite(loss)) {
+        return bad_state(fmt::format("the parameters after step {} give a loss of {}",
+                                     position_.step, format_number(loss)));
+      }
+    }
     std::vector<CheckpointTensor> tensors;
     for (const StoredArray& stored : setup_.layout->stored()) {
       for (CheckpointTensor& t : stored_tensors(stored)) tensors.push_back(std::move(t));
@@ -286,8 +342,7 @@ class Run {
     CommitOptions options;
     options.keep = static_cast<int>(config().train.keep_checkpoints);
     const bool evaluated = val_loss_ && val_loss_->first == position_.step;
-    if (evaluated && std::isfinite(val_loss_->second) &&
-        (!position_.best_val_loss || val_loss_->second < *position_.best_val_loss)) {
+    if (evaluated && (!position_.best_val_loss || val_loss_->second < *position_.best_val_loss)) {
       options.best = true;
       position_.best_val_loss = val_loss_->second;
     }
@@ -310,6 +365,8 @@ class Run {
   std::unique_ptr<RunLog> log_;
   std::unique_ptr<TrainStep> step_;
   std::unique_ptr<Evaluation> evaluation_;
+  std::unique_ptr<Probe> probe_;
+  std::optional<CheckpointReader> checkpoint_;  // that the run goes on from, until it is read
   SampleText sample_;
   TrainState state_;
   std::unique_ptr<Loader> loader_;
@@ -320,6 +377,7 @@ class Run {
   std::optional<double> last_loss_;                     // of the last line
   std::optional<std::pair<int64_t, double>> val_loss_;  // step and value of the last evaluation
   int64_t saved_step_ = -1;
+  int64_t skipped_in_a_row_ = 0;
   double started_ = 0, window_started_ = 0, window_paused_ = 0;
   int64_t window_steps_ = 0;
   double flops_per_token_ = 0, peak_flops_ = 0;

@@ -275,17 +275,18 @@ TEST_F(OptaxGolden, MuonTakesStackedAndTransposedMatrices) {
   EXPECT_EQ(batched.state().size(), 2u);
 }
 
-// With gradients of zero only weight decay moves parameters: matrices, unless they are exempt.
-TEST_F(OptaxGolden, WeightDecayTakesMatricesOnly) {
+// With gradients of zero only weight decay moves parameters: matrices, or all of them. A bias of
+// two dims is no matrix.
+TEST_F(OptaxGolden, WeightDecayTakesMatricesOrAll) {
   OptimizerConfig config;
   config.learning_rate = 0.5;
   config.weight_decay = 0.1;
   std::vector<ParamInfo> infos =
-      infos_of({{"matrix", {2, 3}}, {"bias", {3}}, {"exempt", {2, 3}}, {"biases", {2, 3}}});
-  infos[2].decay = false;
+      infos_of({{"matrix", {2, 3}}, {"bias", {3}}, {"bias of heads", {2, 3}}, {"biases", {2, 3}}});
+  infos[2].vector = true;
   infos[3].stacked = true;  // one bias a layer
   const std::vector<std::pair<std::string, std::vector<float>>> cases = {
-      {"matrices", {0.95f, 1, 1, 1}}, {"all", {0.95f, 0.95f, 1, 0.95f}}};
+      {"matrices", {0.95f, 1, 1, 1}}, {"all", {0.95f, 0.95f, 0.95f, 0.95f}}};
   for (const auto& [which, expected] : cases) {
     config.decay_parameters = which;
     std::vector<HostArray> ones, zeros;

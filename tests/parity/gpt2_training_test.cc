@@ -193,30 +193,51 @@ TEST_F(Gpt2TrainingTest, StopsWhereTheLossIsNotFinite) {
   }
 }
 
-TEST_F(Gpt2TrainingTest, LeavesOutStepsThatAreNotFinite) {
-  // The rate of step 3 is so large that what follows is not finite; with the state left alone all
-  // later steps are left out too, and counted over a resumed run.
-  const std::vector<std::string> explode = {"optimizer.clip_norm=0",
-                                            "optimizer.name=sgd",
-                                            "optimizer.weight_decay=0",
-                                            "optimizer.learning_rate=1e18",
-                                            "optimizer.warmup_steps=4",
-                                            "train.nonfinite=skip",
-                                            "train.steps=10"};
-  train_in("skips", explode).value_or_throw();
-  const auto lines = metrics("skips");
-  ASSERT_EQ(lines.size(), 10u);
-  EXPECT_GT(lines.back().skipped_steps, 0);
-  auto longer = explode;
-  longer.back() = "train.steps=14";
-  train_in("skips", longer, true).value_or_throw();
-  const auto after = metrics("skips");
-  EXPECT_EQ(after.back().step, 14);
-  EXPECT_GT(after.back().skipped_steps, lines.back().skipped_steps);
-  const CheckpointReader kept =
-      CheckpointReader::open(*folder_ / "skips" / "checkpoints", "latest").value_or_throw();
-  const HostArray wte = kept.read("transformer.wte.weight").value_or_throw();
-  for (const float v : wte.as<float>()) ASSERT_TRUE(std::isfinite(v));
+// The first step's rate makes infinities, the others' are plain: the first is left out and counted,
+// and the rest learns.
+TEST_F(Gpt2TrainingTest, LeavesOutAStepThatIsNotFinite) {
+  const std::vector<std::string> set = {
+      "optimizer.name=sgd",        "optimizer.weight_decay=0",
+      "optimizer.schedule=linear", "optimizer.init_learning_rate=3.4e38",
+      "optimizer.warmup_steps=1",  "optimizer.learning_rate=0.5",
+      "optimizer.clip_norm=0",     "train.nonfinite=skip"};
+  const auto lines = metrics("skips", set);
+  ASSERT_EQ(lines.size(), 20u);
+  EXPECT_EQ(lines.back().skipped_steps, 1);
+  EXPECT_LT(lines.back().loss, lines[1].loss - 0.3);
+}
+
+// Where one step after another is not finite the run ends, and says which checkpoint is good.
+TEST_F(Gpt2TrainingTest, StopsWhereEveryStepIsLeftOut) {
+  const Result<TrainSummary> done =
+      train_in("all", {"optimizer.name=sgd", "optimizer.weight_decay=0", "optimizer.clip_norm=0",
+                       "optimizer.warmup_steps=0", "optimizer.learning_rate=3.4e38",
+                       "optimizer.schedule=constant", "train.nonfinite=skip"});
+  expect_failure(done, Code::kFailedPrecondition,
+                 {"10 steps in a row", "no checkpoint had been written"});
+}
+
+// Finite parameters that give no finite loss are not saved.
+TEST_F(Gpt2TrainingTest, KeepsTheCheckpointBeforeParametersThatAreSpoilt) {
+  const Result<TrainSummary> done = train_in(
+      "spoilt", {"optimizer.name=sgd", "optimizer.weight_decay=0", "optimizer.clip_norm=0",
+                 "optimizer.init_learning_rate=0.1", "optimizer.warmup_steps=4",
+                 "optimizer.learning_rate=1e32", "train.checkpoint_every=1", "train.eval_every=0"});
+  expect_failure(done, Code::kFailedPrecondition, {"the last good checkpoint is", "/1'"});
+}
+
+// Shapes do not show these: a resumed run, or one that begins with another's parameters, says so.
+TEST_F(Gpt2TrainingTest, RefusesParametersOfAnotherModel) {
+  metrics("one");
+  const std::string recipe = read_file(*folder_ / "one" / "config.toml").value_or_throw();
+  expect_failure(train_in("one", {"model.n_head=8", "train.steps=22"}, true),
+                 Code::kInvalidArgument, {"model.n_head was 4", "is 8"});
+  expect_failure(train_in("one", {"model.n_layer=1", "train.steps=22"}, true),
+                 Code::kInvalidArgument, {"model.n_layer was 2", "is 1"});
+  EXPECT_EQ(read_file(*folder_ / "one" / "config.toml").value_or_throw(), recipe);
+  expect_failure(train_in("other", {"model.activation=gelu",
+                                    "train.init_from=" + (*folder_ / "one").string()}),
+                 Code::kInvalidArgument, {"model.activation was \"gelu_new\"", "\"gelu\""});
 }
 
 TEST_F(Gpt2TrainingTest, BeginsFromAnotherRunsParameters) {

@@ -10,8 +10,8 @@
 #include "tests/support/program.h"
 #include "tests/support/shared.h"
 #include "tests/unit/data_archives.h"
-#include "tests/unit/data_server.h"
 #include "tests/unit/data_testing.h"
+#include "tests/unit/http_server.h"
 
 namespace espalier::test {
 namespace {
@@ -22,6 +22,9 @@ class PrepareTest : public testing::Test {
   Ended prepare(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "prepare");
     arguments.insert(arguments.end(), {"--out", out_.string()});
+    return run(arguments);
+  }
+  Ended run(const std::vector<std::string>& arguments) {
     return Child(arguments, folder_ / "child", {{{"no_proxy", "127.0.0.1"}}, 0}).wait();
   }
   std::vector<std::string> made() const {
@@ -134,10 +137,49 @@ TEST_F(PrepareTest, StoriesHaveTheirTokenFileAndBins) {
   fs::create_directories(folder_ / "both");
   fs::rename(train, folder_ / "both/T-train.txt");
   folder_.write("both/T-valid.txt", "three<|endoftext|>");
+  const Ended by_characters =
+      prepare({"tinystories", "--from", (folder_ / "both").string(), "--tokenizer", "char"});
+  expect_ended(by_characters, 0, {"T-valid.txt' is not in val.bin"});
   const auto gpt2 = load_tokenizer("gpt2");
   if (!gpt2) GTEST_SKIP() << gpt2.failure().message;
   expect_ended(prepare({"tinystories", "--from", (folder_ / "both").string()}), 0,
                {"train.bin: 5 tokens in 2 documents", "val.bin: 2 tokens in 1 document\n"});
+}
+
+TEST_F(PrepareTest, OneTextIsCutAndShortPartsAreWarnedOf) {
+  const auto meta = [&] { return parse_bin_meta(text("meta.json"), "meta.json").value_or_throw(); };
+  const std::string text = folder_.write("text.txt", std::string(40, 'a')).string();
+  const Ended ended = prepare({text, "--tokenizer", "char"});
+  expect_ended(ended, 0, {"36 tokens", "4 tokens"});
+  EXPECT_EQ(ended.err.find("warning"), std::string::npos) << ended.err;
+  EXPECT_EQ(meta().val_fraction, 0.1);
+  const std::string few = folder_.write("few.txt", "ten chars!").string();
+  expect_ended(prepare({few, "--tokenizer", "char"}), 0, {"warning: ", "val.bin has 1 token:"});
+}
+
+// As a preparation leaves its folder that is killed between its renames.
+TEST_F(PrepareTest, AHalfReplacedFolderIsRefused) {
+  const std::string text = folder_.write("text.txt", "some text of some words").string();
+  expect_ended(prepare({text, "--tokenizer", "char"}), 0, {});
+  write_file(out_ / "meta.json", incomplete_bins_json()).value_or_throw();
+  expect_failure(open_bins(out_.string(), "gpt2"), Code::kDataLoss,
+                 {"cut off", out_.string(), "prepare the data again"});
+  expect_ended(prepare({text, "--tokenizer", "char"}), 0, {});
+  EXPECT_TRUE(open_bins(out_.string(), "gpt2").ok());
+  EXPECT_EQ(made(), kBins);
+  expect_failure(open_bins((folder_ / "shakespeare_char").string(), "gpt2"), Code::kNotFound,
+                 {"espalier prepare shakespeare-char --out "});
+}
+
+// Weights have a folder of their own, where `--hf NAME` looks.
+TEST_F(PrepareTest, WeightsGoToTheirFolder) {
+  Server server("");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_ / "");
+  const Ended ended = run({"prepare", "weights", "gpt2", "--url", server.url("")});
+  fs::current_path(before);
+  expect_ended(ended, 1, {"data/weights/gpt2/config.json"});
+  EXPECT_TRUE(fs::is_directory(folder_ / "data/weights/gpt2"));
 }
 
 TEST_F(PrepareTest, BadInputIsRefusedAndLeavesNothing) {
@@ -148,6 +190,8 @@ TEST_F(PrepareTest, BadInputIsRefusedAndLeavesNothing) {
   };
   const std::string text = folder_.write("text.txt", "some text").string();
   refused({"novels"}, 1, {"'novels' is neither a data set", "shakespeare-char"});
+  refused({"shakespeare-char", "--tokenizer", "gpt2"}, 2, {"by characters", "--tokenizer gpt2"});
+  expect_ended(run({"prepare", text}), 2, {"needs --out DIR"});
   refused({text, "shakespeare"}, 2, {"'shakespeare' is prepared for itself"});
   refused({text, "--tokenizer", "gpt3"}, 1, {"gpt3"});
   refused({text, "--val-fraction", "2"}, 2, {"--val-fraction"});
@@ -156,6 +200,10 @@ TEST_F(PrepareTest, BadInputIsRefusedAndLeavesNothing) {
   refused({latin, "--tokenizer", "char"}, 2, {"latin.txt", "byte 3"});
   const std::string lines = folder_.write("a.jsonl", "{\"text\": \"a\"}\n{\"body\": 1}\n").string();
   refused({lines, "--tokenizer", "char"}, 2, {"a.jsonl", "line 2", "\"text\""});
+  const std::string other = folder_.write("b.jsonl", "{\"meta\": 1, \"body\": \"b\"}\n").string();
+  refused({other, "--tokenizer", "char"}, 2, {"it has \"body\", \"meta\""});
+  const std::string torn = folder_.write("c.jsonl", "{\"text\": oops}\n").string();
+  refused({torn, "--tokenizer", "char"}, 2, {"c.jsonl", "line 1: not JSON at column 10;"});
   const std::string gz = folder_.write("a.gz", packed("gzip", "text").substr(0, 15)).string();
   refused({gz, "--tokenizer", "char"}, 1, {"a.gz", "cut short"});
   refused({(folder_ / "none.txt").string()}, 1, {"none.txt"});

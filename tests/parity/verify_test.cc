@@ -2,6 +2,8 @@
 // was changed, and what it says of bad input.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
@@ -184,6 +186,24 @@ TEST_F(VerifyApart, NotANumberIsApart) {
   for (const char* what : {"logits", "loss", "gradients"}) expect_line(ended, what, {"APART"});
 }
 
+// Also where later gradients are good, and where the reference itself is not finite.
+TEST_F(VerifyApart, GradientsThatAreNotFiniteAreApart) {
+  const TensorMap good = reference_;
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
+    for (const char* name : {"grad.transformer.wte.weight", "grad.transformer.ln_f.bias"}) {
+      reference_ = good;
+      reference_[name] = good.at(name).clone();
+      reference_[name].as<float>()[2] = value;
+      const Ended ended = run();
+      expect_ended(ended, 1, {"differs from", "gradients"});
+      expect_line(ended, "gradients",
+                  {"APART", "inf", std::string(name).substr(5),
+                   Words{"[0, 2]", "[2]"}.at(good.at(name).dims().size() == 2 ? 0 : 1)});
+    }
+  }
+}
+
 TEST_F(VerifyApart, ComparesWhatIsThere) {
   for (const char* name : {"logits", "greedy_ids", "grad.transformer.h.0.ln_1.bias"}) {
     reference_.erase(name);
@@ -191,9 +211,11 @@ TEST_F(VerifyApart, ComparesWhatIsThere) {
   reference_["attention"] = HostArray(DType::kF32, {2});
   const Ended ended = run();
   expect_ended(ended, 0, {"unknown tensors", "'attention'"});
+  EXPECT_EQ(ended.err.find("more"), std::string::npos) << ended.err;
   expect_line(ended, "logits", {" - ", "not in the reference"});
   expect_line(ended, "loss", {"  ok  "});
-  expect_line(ended, "gradients", {"  ok  ", "lacks 1 of 40, such as transformer.h.0.ln_1.bias"});
+  expect_line(ended, "gradients",
+              {"  ok  ", "39 of 40 parameters compared", "lacks transformer.h.0.ln_1.bias"});
   expect_line(ended, "greedy ids", {"not in the reference"});
 }
 
@@ -218,6 +240,12 @@ TEST_F(VerifyApart, RefusesWrongReferences) {
 
   reference_ = {{"input_ids", good.at("input_ids")}};
   expect_ended(run(), 2, {"nothing to compare"});
+
+  // The weights instead of a reference.
+  reference_ = weights_;
+  const Ended ended = run();
+  expect_ended(ended, 2,
+               {"nothing to compare", fmt::format("... and {} more", weights_.size() - 5)});
 }
 
 TEST_F(VerifyApart, NamesWrongWeights) {

@@ -163,6 +163,8 @@ TEST_F(Generate, DrawsAmongFewer) {
   const std::string greedy = text_of({"--temperature", "0"});
   EXPECT_EQ(text_of({"--top-p", "1e-6", "--top-k", "0", "--seed", "5"}), greedy);
   EXPECT_EQ(text_of({"--top-k", "1", "--seed", "5"}), greedy);
+  // More than there are means all.
+  EXPECT_EQ(text_of({"--top-k", "1000", "--temperature", "0"}), greedy);
   EXPECT_NE(text_of({"--top-p", "0.99", "--top-k", "0", "--seed", "5", "--temperature", "3"}),
             greedy);
   for (const std::string wrong : {"0", "-1", "1.01", "nan"}) {
@@ -214,6 +216,7 @@ TEST_F(Generate, WhatItIsToReadFrom) {
   expect_ended(run({"generate"}), 2, {"--run", "--hf"});
   expect_ended(generate({"--hf", "gpt2"}), 2, {"--run", "--hf"});
   expect_ended(generate({"--tokenizer", "gpt2"}), 2, {"--tokenizer", "--hf"});
+  expect_ended(run({"generate", "--run", at("none")}), 1, {"there is no run in", at("none")});
 }
 
 }  // namespace

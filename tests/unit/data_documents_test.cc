@@ -213,7 +213,7 @@ TEST_F(DocumentsTest, SaysWhereTextIsNotUtf8) {
 TEST_F(DocumentsTest, SaysWhichJsonLineIsWrong) {
   const std::string good = "{\"text\": \"good\"}\n";
   expect_bad("a.jsonl", good + good + "{\"text\": \"cut", Code::kInvalidArgument,
-             {"line 3", "not a JSON object"});
+             {"line 3", "not JSON at column "});
   expect_bad("a.jsonl", good + "\n[1]\n", Code::kInvalidArgument, {"line 3", "not array"});
   expect_bad("a.jsonl", good + "{\"body\": \"x\", \"id\": 1}\n", Code::kInvalidArgument,
              {"line 2", "no key \"text\"", "\"body\" \"id\"", "--text-key"});

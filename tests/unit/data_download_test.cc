@@ -4,11 +4,11 @@
 
 #include <set>
 
-#include "data_server.h"
 #include "data_testing.h"
 #include "espalier/base/sha256.h"
 #include "espalier/data/known_sets.h"
 #include "tests/support/shared.h"
+#include "tests/unit/http_server.h"
 
 namespace espalier {
 namespace {

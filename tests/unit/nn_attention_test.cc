@@ -8,6 +8,7 @@
 #include <regex>
 #include <thread>
 
+#include "espalier/nn/kv_cache.h"
 #include "espalier/ops/op_list.h"
 #include "espalier/transform/grad.h"
 #include "espalier/transform/module.h"
@@ -274,6 +275,37 @@ TEST(AttentionRegistry, ANameChoosesTheAttention) {
       "twice", [](const Tensor& q, const Tensor&, const Tensor&, const Ctx&) { return q * 3.0; });
   const HostArray again = run("twice");
   EXPECT_EQ(again.as<double>()[3], 3 * in[0].as<double>()[3]);
+}
+
+// A context made for plain attention takes the model's own one out of use, in a stack's layers too.
+TEST(Attend, ByTheModelsAttentionOrPlainly) {
+  int calls = 0;
+  const Attention doubled = [&](const Tensor& q, const Tensor&, const Tensor&, const Ctx&) {
+    ++calls;
+    return q * 2.0;
+  };
+  ParamSpecs specs;
+  const Ctx own(specs, {});
+  EXPECT_FALSE(own.is_attention_plain());
+  const Shape s{1, 6, 6, 2, 1, 2};
+  const auto in = random_arrays(s.types(DType::kF64), -1, 1, "attend");
+  const auto run = [&](const Ctx& cx) {
+    const auto call = [&](const Tensors& t) {
+      return Tensors{attend(doubled, t[0], t[1], t[2], cx)};
+    };
+    return evaluate(trace(s.types(DType::kF64), call), in)[0];
+  };
+  const HostArray twice = run(own);
+  EXPECT_EQ(twice.as<double>()[3], 2 * in[0].as<double>()[3]);
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(close_to(run(own.plain_attention()), naive(s, in, 0), 1e-12));
+  const auto in_layer = [&](const Tensors& t) {
+    const Ctx cx = own.plain_attention().layer(0, {}, full_int({DType::kS32, {}}, 0));
+    return Tensors{attend(doubled, t[0], t[1], t[2], cx)};
+  };
+  const HostArray got = evaluate(trace(s.types(DType::kF64), in_layer), in)[0];
+  EXPECT_TRUE(close_to(got, naive(s, in, 0), 1e-12));
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(AttentionRegistry, ErrorsSayWhatIsKnown) {

@@ -14,20 +14,10 @@
 #include "tests/support/derivatives.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/oracle.h"
+#include "tests/unit/nn_testing.h"
 
 namespace espalier::test {
 namespace {
-
-using Build = std::function<Tensors(const Tensors&)>;
-constexpr int64_t kB = 2, kT = 4, kD = 3, kH = 2, kK = 3, kV = 5;
-const TensorType kRows{DType::kF64, {kB, kT, kD}}, kWidth{DType::kF64, {kD}};
-const TensorType kHeads{DType::kF64, {kB, kT, kH, kK}};
-const TensorType kWeight{DType::kF64, {kD, kV}}, kBias{DType::kF64, {kV}};
-
-HostArray value_of(const std::vector<TensorType>& types, const Build& build,
-                   const std::vector<HostArray>& arguments) {
-  return evaluate(trace(types, build), arguments)[0];
-}
 
 TEST(LayerNorm, Value) {
   const auto in = random_arrays({kRows, kWidth, kWidth}, -1, 1, "norm");

@@ -13,20 +13,10 @@
 #include "tests/support/derivatives.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/oracle.h"
+#include "tests/unit/nn_testing.h"
 
 namespace espalier::test {
 namespace {
-
-using Build = std::function<Tensors(const Tensors&)>;
-constexpr int64_t kB = 2, kT = 4, kD = 3, kH = 2, kK = 3, kV = 5;
-const TensorType kRows{DType::kF64, {kB, kT, kD}}, kWidth{DType::kF64, {kD}};
-const TensorType kHeads{DType::kF64, {kB, kT, kH, kK}};
-const TensorType kWeight{DType::kF64, {kD, kV}}, kBias{DType::kF64, {kV}};
-
-HostArray value_of(const std::vector<TensorType>& types, const Build& build,
-                   const std::vector<HostArray>& arguments) {
-  return evaluate(trace(types, build), arguments)[0];
-}
 
 Tensor targets() { return constant(HostArray::from<int32_t>({kB, kT}, {0, 4, 2, 2, 1, 3, 4, 0})); }
 

@@ -3,12 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include "espalier/config/recipe.h"
 #include "espalier/ir/parameter.h"
+#include "espalier/models/gpt2.h"
+#include "espalier/ops/source.h"
+#include "espalier/train/state.h"
+#include "tests/support/oracle.h"
 
 namespace espalier {
 namespace {
@@ -161,6 +167,74 @@ TEST(OptimizerConfig, IsReadFromARecipe) {
   const Status status = read_table(wrong, "optimizer", c);
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.failure().message.find("warmup_steps"), std::string::npos);
+}
+
+// Parameters that an update without gradients moves: each loses its tenth.
+std::set<std::string> decayed(const OptimizerConfig& config, const ParamSpecs& specs) {
+  const Optimizer optimizer = make_optimizer(config).value_or_throw();
+  const StateLayout layout(specs, optimizer, {}, Mesh());
+  std::vector<TensorType> types;
+  std::vector<HostArray> ones;
+  for (const ParamInfo& info : layout.infos()) {
+    types.push_back(info.type);
+    ones.emplace_back(info.type.dtype, info.type.dims);
+    std::ranges::fill(ones.back().as<float>(), 1.0f);
+  }
+  const Function update = trace(types, [&](const Tensors& params) {
+    Tensors grads, state;
+    for (const Tensor& p : params) grads.push_back(zeros_like(p));
+    for (const StateInfo& s : optimizer.state(layout.infos())) state.push_back(zeros(s.type));
+    const Tensor step = full_int({DType::kS32, {}}, 0);
+    return optimizer.update(layout.infos(), params, grads, state, step).params;
+  });
+  const std::vector<HostArray> after = test::evaluate(update, ones);
+  std::set<std::string> out;
+  for (size_t i = 0; i < after.size(); ++i) {
+    const float first = after[i].as<float>()[0];
+    for (const float x : after[i].as<float>()) EXPECT_EQ(x, first) << specs[i].name;
+    if (first == 1) continue;
+    EXPECT_FLOAT_EQ(first, 0.9f) << specs[i].name;
+    out.insert(specs[i].name);
+  }
+  return out;
+}
+
+// The bias of GPT-2's c_attn has the shape (3, H, K), and is no matrix.
+TEST(WeightDecay, MatricesOrAllOfGpt2) {
+  Gpt2Config sizes;
+  sizes.vocab_size = 7;
+  sizes.n_positions = 4;
+  sizes.n_embd = 4;
+  sizes.n_head = 2;
+  sizes.n_layer = 2;
+  const std::set<std::string> matrices = {"transformer.wte.weight",
+                                          "transformer.wpe.weight",
+                                          "transformer.h.*.attn.c_attn.weight",
+                                          "transformer.h.*.attn.c_proj.weight",
+                                          "transformer.h.*.mlp.c_fc.weight",
+                                          "transformer.h.*.mlp.c_proj.weight"};
+  for (const char* name : {"adamw", "muon"}) {
+    for (const char* layers : {"scan", "unroll"}) {
+      sizes.layers = layers;
+      const auto model = make_model(sizes);
+      std::set<std::string> all, wanted;
+      for (const ParamSpec& spec : model->params()) {
+        all.insert(spec.name);
+        std::string stacked = spec.name;
+        if (const size_t h = stacked.find(".h."); h != std::string::npos) stacked[h + 3] = '*';
+        if (matrices.contains(stacked)) wanted.insert(spec.name);
+      }
+      EXPECT_GE(wanted.size(), matrices.size());
+      OptimizerConfig c;
+      c.name = name;
+      c.learning_rate = 0.5;
+      c.weight_decay = 0.2;
+      if (c.name == "muon") c.adam_weight_decay = 0.2;
+      EXPECT_EQ(decayed(c, model->params()), wanted) << name << " " << layers;
+      c.decay_parameters = "all";
+      EXPECT_EQ(decayed(c, model->params()), all) << name << " " << layers;
+    }
+  }
 }
 
 std::vector<ParamInfo> two_params() {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "espalier/base/locate.h"
 #include "espalier/pjrt/client.h"
 #include "espalier/pjrt/plugin.h"
 #include "espalier/pjrt/topology.h"
@@ -155,6 +156,22 @@ TEST(PluginPath, NamesAndMessages) {
   setenv("ESPALIER_PJRT_ABACUS", __FILE__, 1);
   EXPECT_EQ(plugin_path("abacus").value_or_throw().string(), __FILE__);
   unsetenv("ESPALIER_PJRT_ABACUS");
+}
+
+TEST(PluginPath, AMissingPluginNamesTheCommandThatBringsItOnce) {
+  for (const std::string name : {"cuda", "tpu"}) {
+    const auto missing = plugin_path(name);
+    if (missing) continue;  // it is here
+    EXPECT_EQ(missing.failure().code, Code::kNotFound);
+    const std::string& message = missing.failure().message;
+    const std::string command = "./dev setup";
+    EXPECT_TRUE(contains(message, command + " --" + name + " in")) << message;
+    EXPECT_EQ(message.find(command), message.rfind(command)) << message;
+    EXPECT_TRUE(contains(message, name == "cuda" ? "ESPALIER_PJRT_CUDA" : "ESPALIER_PJRT_TPU"));
+    for (const auto& folder : resource_folders()) {
+      EXPECT_TRUE(contains(message, folder.string())) << message;
+    }
+  }
 }
 
 TEST(NamedValueText, ForPeople) {

@@ -152,6 +152,36 @@ TEST_F(TrainConfigTest, Failures) {
   expect_failure(load_run_config(folder_ / "none.toml", {}), Code::kNotFound, {"none.toml"});
 }
 
+TEST_F(TrainConfigTest, SampleKeys) {
+  const RunConfig defaults;
+  EXPECT_EQ(defaults.sample.top_p, 1);
+  EXPECT_FALSE(defaults.sample.slide);
+  const RunConfig config =
+      load("[sample]\ntop_k = 0\ntop_p = 0.9\nslide = true\n").value_or_throw();
+  EXPECT_EQ(config.sample.top_k, 0);
+  EXPECT_EQ(config.sample.top_p, 0.9);
+  EXPECT_TRUE(config.sample.slide);
+  EXPECT_EQ(to_toml(load(to_toml(config)).value_or_throw()), to_toml(config));
+  expect_failure(load("[sample]\ntop_k = -1\n"), Code::kInvalidArgument,
+                 {"recipe.toml:2", "sample.top_k", "at least 0"});
+  for (const char* top_p : {"0", "1.5", "nan"}) {
+    expect_failure(load(std::string("[sample]\ntop_p = ") + top_p + "\n"), Code::kInvalidArgument,
+                   {"recipe.toml:2", "sample.top_p"});
+  }
+}
+
+// Token ids are int32.
+TEST_F(TrainConfigTest, RangeOfTheIgnoredId) {
+  for (const int64_t id : {int64_t{-2147483648}, int64_t{-100}, int64_t{2147483647}}) {
+    const RunConfig config = load("", {"train.ignore_id=" + std::to_string(id)}).value_or_throw();
+    EXPECT_EQ(config.train.ignore_id, id);
+  }
+  for (const char* id : {"-2147483649", "2147483648", "4294967295"}) {
+    expect_failure(load(std::string("[train]\nignore_id = ") + id + "\n"), Code::kInvalidArgument,
+                   {"recipe.toml:2", "train.ignore_id", "-2147483648", "2147483647", id});
+  }
+}
+
 TEST_F(TrainConfigTest, TheTokenizersVocabularyWhereTheRecipeGivesNone) {
   EXPECT_EQ(RunConfig().make_model(77)->vocab_size(), 77);
   const RunConfig own = load("[model]\nvocab_size = 80\n").value_or_throw();
