@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/byte_progress.h"
 #include "cli/prepare_bins.h"
-#include "cli/progress_bar.h"
 #include "cli/weights.h"
 #include "espalier/base/log.h"
 #include "espalier/base/sha256.h"
@@ -91,7 +91,7 @@ void check_given_digest(const PrepareOptions& options, const fs::path& file) {
 void run_preparation(const PrepareOptions& options,
                      const std::function<Result<BinMeta>(const BinOptions&)>& make) {
   const StopSignal stop;
-  std::unique_ptr<ProgressBar> bar;
+  std::unique_ptr<ByteProgress> bar;
   std::string shown;
   BinOptions bins;
   bins.tokenizer = options.tokenizer;
@@ -104,7 +104,7 @@ void run_preparation(const PrepareOptions& options,
     if (what != shown) {
       shown = what;
       bar.reset();
-      bar = std::make_unique<ProgressBar>(shown);
+      bar = std::make_unique<ByteProgress>(shown);
     }
     (*bar)(done, all);
   };

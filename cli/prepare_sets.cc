@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 
+#include "cli/byte_progress.h"
 #include "cli/prepare.h"
 #include "cli/prepare_bins.h"
-#include "cli/progress_bar.h"
 #include "espalier/base/file.h"
 #include "espalier/base/log.h"
 #include "espalier/data/dataset.h"
@@ -37,7 +37,7 @@ std::vector<fs::path> fetch(const std::string& set, const PrepareOptions& option
     download_options.sha256 = options.sha256.empty() ? known.sha256 : options.sha256;
     std::error_code none;
     const auto kept = fs::file_size(path.string() + ".part", none);
-    auto bar = std::make_unique<ProgressBar>("downloading " + known.file, none ? 0 : kept);
+    auto bar = std::make_unique<ByteProgress>("downloading " + known.file, none ? 0 : kept);
     download_options.progress = [&](uint64_t done, uint64_t all) {
       (*bar)(done, all > 0 ? all : known.size);
     };
@@ -78,7 +78,7 @@ Tokenized tokenize_file(const PrepareOptions& options, const fs::path& path) {
   auto tokenizer = open_tokenizer(options.tokenizer, source).value_or_throw();
   TokenizeOptions tokenize;
   tokenize.trim = !options.no_trim;
-  auto bar = std::make_unique<ProgressBar>("tokenizing " + source.stem());
+  auto bar = std::make_unique<ByteProgress>("tokenizing " + source.stem());
   tokenize.progress = [&](uint64_t done, uint64_t all) { (*bar)(done, all); };
   TokenFile tokens = open_or_build(source, *tokenizer, tokenize, options.out).value_or_throw();
   bar.reset();

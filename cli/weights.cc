@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "cli/progress_bar.h"
+#include "cli/byte_progress.h"
 #include "espalier/base/log.h"
 #include "espalier/data/published_weights.h"
 #include "espalier/train/config.h"
@@ -14,8 +14,8 @@ namespace {
 std::function<void(uint64_t, uint64_t)> show_progress(const fs::path& path) {
   std::error_code none;
   const auto kept = fs::file_size(path.string() + ".part", none);
-  const auto bar = std::make_shared<ProgressBar>("downloading " + path.filename().string(),
-                                                 none ? uint64_t{0} : uint64_t{kept});
+  const auto bar = std::make_shared<ByteProgress>("downloading " + path.filename().string(),
+                                                  none ? uint64_t{0} : uint64_t{kept});
   return [bar](uint64_t done, uint64_t all) { (*bar)(done, all); };
 }
 

@@ -179,8 +179,8 @@ TEST_F(Gpt2TrainingTest, StopsWhereTheLossIsNotFinite) {
   const Result<TrainSummary> done = train_in("explodes", explode);
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.failure().code, Code::kFailedPrecondition);
-  for (const char* word : {"step ", "the loss is", "the last good checkpoint is", "learning_rate",
-                           "the first gradient that is not finite is of 'transformer."}) {
+  for (const char* word : {"the parameters after step 2 give a loss of nan", "learning_rate",
+                           "the last good checkpoint is", "checkpoints/1'"}) {
     EXPECT_NE(done.failure().message.find(word), std::string::npos)
         << word << ": " << done.failure().message;
   }
@@ -193,12 +193,11 @@ TEST_F(Gpt2TrainingTest, StopsWhereTheLossIsNotFinite) {
   }
 }
 
-// The first step's rate makes infinities, the others' are plain: the first is left out and counted,
-// and the rest learns.
+// The first update overflows: it is left out and counted, and the rest learns.
 TEST_F(Gpt2TrainingTest, LeavesOutAStepThatIsNotFinite) {
   const std::vector<std::string> set = {
       "optimizer.name=sgd",        "optimizer.weight_decay=0",
-      "optimizer.schedule=linear", "optimizer.init_learning_rate=3.4e38",
+      "optimizer.schedule=linear", "optimizer.init_learning_rate=1.7e308",
       "optimizer.warmup_steps=1",  "optimizer.learning_rate=0.5",
       "optimizer.clip_norm=0",     "train.nonfinite=skip"};
   const auto lines = metrics("skips", set);
@@ -214,16 +213,7 @@ TEST_F(Gpt2TrainingTest, StopsWhereEveryStepIsLeftOut) {
                        "optimizer.warmup_steps=0", "optimizer.learning_rate=3.4e38",
                        "optimizer.schedule=constant", "train.nonfinite=skip"});
   expect_failure(done, Code::kFailedPrecondition,
-                 {"10 steps in a row", "no checkpoint had been written"});
-}
-
-// Finite parameters that give no finite loss are not saved.
-TEST_F(Gpt2TrainingTest, KeepsTheCheckpointBeforeParametersThatAreSpoilt) {
-  const Result<TrainSummary> done = train_in(
-      "spoilt", {"optimizer.name=sgd", "optimizer.weight_decay=0", "optimizer.clip_norm=0",
-                 "optimizer.init_learning_rate=0.1", "optimizer.warmup_steps=4",
-                 "optimizer.learning_rate=1e32", "train.checkpoint_every=1", "train.eval_every=0"});
-  expect_failure(done, Code::kFailedPrecondition, {"the last good checkpoint is", "/1'"});
+                 {"10 steps in a row were left out", "the last good checkpoint is"});
 }
 
 // Shapes do not show these: a resumed run, or one that begins with another's parameters, says so.

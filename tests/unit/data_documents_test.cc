@@ -216,7 +216,7 @@ TEST_F(DocumentsTest, SaysWhichJsonLineIsWrong) {
              {"line 3", "not JSON at column "});
   expect_bad("a.jsonl", good + "\n[1]\n", Code::kInvalidArgument, {"line 3", "not array"});
   expect_bad("a.jsonl", good + "{\"body\": \"x\", \"id\": 1}\n", Code::kInvalidArgument,
-             {"line 2", "no key \"text\"", "\"body\" \"id\"", "--text-key"});
+             {"line 2", "no key \"text\"", "\"body\", \"id\"", "--text-key"});
   expect_bad("a.jsonl", "{\"text\": 5}\n", Code::kInvalidArgument, {"line 1", "number"});
   expect_bad("a.jsonl", good + "{\"text\": \"\xff\"}\n", Code::kInvalidArgument,
              {"not valid UTF-8 at byte 27"});

@@ -1,4 +1,4 @@
-// ProgressBar: how far a long reading of bytes has come.
+// ByteProgress: how far a long reading of bytes has come.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,14 +16,14 @@ namespace espalier {
 
 // A bar that is redrawn on a terminal; a line for every tenth in a pipe. Call it with bytes done
 // and bytes in all (0: not known).
-class ProgressBar {
+class ByteProgress {
  public:
   // `first`: what is there already, and does not count for the speed.
-  explicit ProgressBar(std::string label, uint64_t first = 0)
+  explicit ByteProgress(std::string label, uint64_t first = 0)
       : label_(std::move(label)), first_(first) {}
-  ProgressBar(const ProgressBar&) = delete;
-  ProgressBar& operator=(const ProgressBar&) = delete;
-  ~ProgressBar() {
+  ByteProgress(const ByteProgress&) = delete;
+  ByteProgress& operator=(const ByteProgress&) = delete;
+  ~ByteProgress() {
     if (drawn_) fmt::print("\n");
   }
 
