@@ -193,18 +193,6 @@ TEST_F(ResumeTest, OtherDataIsRefused) {
   EXPECT_EQ(record(run), record(*folder_ / "whole"));
 }
 
-// JSON has no NaN: what a checkpoint keeps of such a loss must still be read.
-TEST_F(ResumeTest, ALossThatIsNoNumber) {
-  const std::vector<std::string> set = {"optimizer.learning_rate=1e30", "train.nonfinite=skip"};
-  train_here(*folder_ / "nan-whole", {}, false, set);
-  const auto want = record(*folder_ / "nan-whole");
-  EXPECT_NE(want[1].find("loss nan"), std::string::npos) << want[1];  // all its steps left out
-  const fs::path run = *folder_ / "nan";
-  train_here(run, 24, false, set);  // between two lines
-  train_here(run, {}, true, set);
-  EXPECT_EQ(record(run), want);
-}
-
 TEST_F(ResumeTest, OnAnotherMesh) {
   const auto want = losses(*folder_ / "whole");
   const std::string both = "mesh.axes={batch = 4, model = 2}", data = "mesh.axes={batch = 8}";
