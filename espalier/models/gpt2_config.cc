@@ -75,6 +75,8 @@ Status read_hf_config(const json& config, Gpt2Config& out) {
     return cannot("activation_function", activation, "\"gelu_new\" and \"gelu\"");
   }
   out.activation = by_tanh ? "gelu_new" : "gelu";
+  out.bias = true;  // such folders always have them
+  out.positions = "learned";
   const std::pair<const char*, bool> needed[] = {{"tie_word_embeddings", true},
                                                  {"scale_attn_weights", true},
                                                  {"scale_attn_by_inverse_layer_idx", false},

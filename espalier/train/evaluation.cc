@@ -14,14 +14,17 @@ std::vector<DeviceArray*> pointers(TrainState& state, size_t count) {
   return out;
 }
 
-Result<EvalStep> make_step(const RunSetup& setup) {
-  return EvalStep::create(setup.runtime, setup.on_mesh(), setup.config.data.batch_size,
-                          setup.config.data.seq_len, setup.config.train.ignore_id);
-}
-
 }  // namespace
 
-Result<Evaluation> Evaluation::create(const RunSetup& setup) {
+Result<std::shared_ptr<EvalStep>> make_eval_step(const RunSetup& setup) {
+  const RunConfig& config = setup.config;
+  ESPALIER_ASSIGN(EvalStep step,
+                  EvalStep::create(setup.runtime, setup.on_mesh(), config.data.batch_size,
+                                   config.data.seq_len, config.train.ignore_id));
+  return std::make_shared<EvalStep>(std::move(step));
+}
+
+Result<Evaluation> Evaluation::create(const RunSetup& setup, std::shared_ptr<EvalStep> step) {
   const RunConfig& config = setup.config;
   const auto rows = setup.dataset->validation();
   LoaderOptions options;
@@ -41,7 +44,6 @@ Result<Evaluation> Evaluation::create(const RunSetup& setup) {
   if (batches < wanted) {
     out().info("evaluation takes {} batches, all that are held out, and not {}", batches, wanted);
   }
-  ESPALIER_ASSIGN(EvalStep step, make_step(setup));
   return Evaluation(std::move(step), rows, options, batches, setup.layout->num_params());
 }
 
@@ -52,25 +54,24 @@ Result<double> Evaluation::run(TrainState& state) {
   double sum = 0, count = 0;
   for (int64_t i = 0; i < batches_; ++i) {
     ESPALIER_ASSIGN(const Batch batch, loader->next());
-    ESPALIER_ASSIGN(const EvalLoss loss, step_.run(params, batch));
+    ESPALIER_ASSIGN(const EvalLoss loss, step_->run(params, batch));
     sum += loss.sum;
     count += loss.count;
   }
   return sum / std::max(count, 1.0);
 }
 
-Result<Probe> Probe::create(const RunSetup& setup) {
+Result<Probe> Probe::create(const RunSetup& setup, std::shared_ptr<EvalStep> step) {
   LoaderOptions options;
   options.batch_size = setup.config.data.batch_size;
   options.slots = 1;
   ESPALIER_ASSIGN(const auto loader, Loader::start(setup.dataset->train(), options));
   ESPALIER_ASSIGN(Batch batch, loader->next());
-  ESPALIER_ASSIGN(EvalStep step, make_step(setup));
   return Probe(std::move(step), std::move(batch), setup.layout->num_params());
 }
 
 Result<double> Probe::loss(TrainState& state) {
-  ESPALIER_ASSIGN(const EvalLoss loss, step_.run(pointers(state, params_), batch_));
+  ESPALIER_ASSIGN(const EvalLoss loss, step_->run(pointers(state, params_), batch_));
   return loss.sum / std::max(loss.count, 1.0);
 }
 

@@ -102,12 +102,16 @@ class Run {
                setup_.runtime->client().platform_name(), devices == 1 ? "" : "s",
                setup_.mesh.to_string(), report.from_cache ? "came from the cache" : "was compiled",
                report.seconds);
+    std::shared_ptr<EvalStep> eval_step;
+    if (train.eval_every > 0 || train.checkpoint_every > 0) {
+      ESPALIER_ASSIGN(eval_step, make_eval_step(setup_));
+    }
     if (train.eval_every > 0) {
-      ESPALIER_ASSIGN(Evaluation evaluation, Evaluation::create(setup_));
+      ESPALIER_ASSIGN(Evaluation evaluation, Evaluation::create(setup_, eval_step));
       evaluation_ = std::make_unique<Evaluation>(std::move(evaluation));
     }
     if (train.checkpoint_every > 0) {
-      ESPALIER_ASSIGN(Probe probe, Probe::create(setup_));
+      ESPALIER_ASSIGN(Probe probe, Probe::create(setup_, eval_step));
       probe_ = std::make_unique<Probe>(std::move(probe));
     }
     if (sample_every() > 0 && request_.make_sampler) {

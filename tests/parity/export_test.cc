@@ -35,15 +35,6 @@ Ended export_run(const TemporaryFolder& folder, const fs::path& out, const Words
   return run_program(folder, words);
 }
 
-TensorMap read_tensors(const fs::path& path) {
-  const SafetensorsFile file = SafetensorsFile::open(path).value_or_throw();
-  TensorMap out;
-  for (const TensorInfo& tensor : file.tensors()) {
-    out[tensor.name] = file.read(tensor.name).value_or_throw();
-  }
-  return out;
-}
-
 // A checkpoint with these parameters, and as training writes it, more than them.
 void write_checkpoint(const fs::path& run, int64_t step, TensorMap weights) {
   std::vector<CheckpointTensor> tensors;

@@ -10,6 +10,7 @@
 #include "espalier/train/run_folder.h"
 #include "espalier/train/trainer.h"
 #include "tests/support/compare.h"
+#include "tests/support/shared.h"
 #include "tests/unit/data_testing.h"
 
 namespace espalier::test {
@@ -237,6 +238,21 @@ TEST_F(Gpt2TrainingTest, BeginsFromAnotherRunsParameters) {
   expect_failure(train_in("none", {"train.init_from=gpt7"}), Code::kNotFound, {"gpt7", "gpt2-xl"});
   expect_failure(train_in("none", {"train.init_from=gpt2-xl"}), Code::kNotFound,
                  {"espalier prepare weights gpt2-xl --out data/weights/gpt2-xl"});
+}
+
+// A Hugging Face folder decides all of the model's form, whatever the recipe says: here biases,
+// sizes and the activation.
+TEST_F(Gpt2TrainingTest, BeginsFromAHuggingFaceFolder) {
+  const auto golden = shared_file("golden/gpt2/config.json");
+  if (!golden) GTEST_SKIP() << "../shared/golden/gpt2 is not there";
+  const auto on = metrics("hf", {"train.init_from=" + golden->parent_path().string(),
+                                 "model.activation=gelu", "model.positions=rope", "train.steps=2"});
+  EXPECT_NEAR(on.front().loss, std::log(307.0), 0.5);
+  const std::string recipe = read_file(*folder_ / "hf" / "config.toml").value_or_throw();
+  for (const char* line : {"n_layer = 3", "n_embd = 48", "bias = true", "vocab_size = 307",
+                           "positions = \"learned\"", "activation = \"gelu_new\""}) {
+    EXPECT_NE(recipe.find(line), std::string::npos) << line;
+  }
 }
 
 // train.init_from = "resume" goes on with the run in its folder.

@@ -23,15 +23,6 @@ namespace fs = std::filesystem;
 
 using Words = std::vector<std::string>;
 
-TensorMap read_tensors(const fs::path& path) {
-  const SafetensorsFile file = SafetensorsFile::open(path).value_or_throw();
-  TensorMap out;
-  for (const TensorInfo& tensor : file.tensors()) {
-    out[tensor.name] = file.read(tensor.name).value_or_throw();
-  }
-  return out;
-}
-
 // A compiled program is kept for the whole test, as a user's would be.
 Ended verify(const TemporaryFolder& folder, const fs::path& hf, const fs::path& reference,
              const Words& set = {}) {

@@ -25,6 +25,15 @@ TensorMap random_weights(const Gpt2Config& config, uint32_t seed) {
   return out;
 }
 
+TensorMap read_tensors(const std::filesystem::path& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path).value_or_throw();
+  TensorMap out;
+  for (const TensorInfo& tensor : file.tensors()) {
+    out[tensor.name] = file.read(tensor.name).value_or_throw();
+  }
+  return out;
+}
+
 void write_tensors(const std::filesystem::path& path, const TensorMap& tensors) {
   std::vector<TensorInfo> infos;
   for (const auto& [name, array] : tensors) infos.push_back({name, array.dtype(), array.dims()});

@@ -16,6 +16,7 @@ using TensorMap = std::map<std::string, HostArray>;
 // Every parameter as it is stored: normally distributed, of deviations that give all parts of the
 // model a say; norms' weights around 1, biases around 0.
 TensorMap random_weights(const Gpt2Config& config, uint32_t seed);
+TensorMap read_tensors(const std::filesystem::path& path);
 void write_tensors(const std::filesystem::path& path, const TensorMap& tensors);
 // config.json and model.safetensors.
 void write_hf_folder(const std::filesystem::path& folder, const Gpt2Config& config,
