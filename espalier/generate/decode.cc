@@ -52,8 +52,11 @@ class Builder {
                           const std::function<Tensors(const Tensors& in, const Ctx& cx)>& body) {
     const auto n = static_cast<int64_t>(spec_.params.size());
     program_.trace([&](const Tensors& in) {
-      const Ctx cx(spec_.model->params(), {in.begin(), in.begin() + n});
-      return body({in.begin() + n, in.end()}, cx.computing(spec_.dtype));
+      const Ctx cx = Ctx(spec_.model->params(), {in.begin(), in.begin() + n})
+                         .computing(spec_.dtype)
+                         .on(std::make_shared<const Placement>(Placement{
+                             runtime_->client().platform_name(), runtime_->mesh(), spec_.rules}));
+      return body({in.begin() + n, in.end()}, cx);
     });
     program_.results = std::move(results);
     return espalier::compile(runtime_, std::move(program_));

@@ -83,12 +83,10 @@ struct SelfAttention {
 
   Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
     const Tensor qkv_BTNHK =
-        c_attn.bias(dot_general(x_BTD, cx[c_attn.weight], {}, {}, {2}, {0}), cx);
-    const auto part = [&](int64_t i) {
-      Dims dims = qkv_BTNHK.dims();
-      dims.erase(dims.begin() + 2);
-      return shard(reshape(slice_dim(qkv_BTNHK, 2, i, i + 1), dims),
-                   {"batch", "seq", "heads", "head_dim"});
+        c_attn.bias(dot_general(cx.settled(x_BTD), cx[c_attn.weight], {}, {}, {2}, {0}), cx);
+    const Tensors parts = unstack(qkv_BTNHK, 2);
+    const auto part = [&](size_t i) {
+      return shard(parts[i], {"batch", "seq", "heads", "head_dim"});
     };
     Tensor q_BTHK = part(0), k_BTHK = part(1);
     if (rotary) {
@@ -109,7 +107,7 @@ struct Linear {
       : weight(in.param("weight", {from, to}, normal_init(deviation), axes)),
         bias(in, c.bias, {to}, {axes[1]}) {}
   Tensor operator()(const Tensor& x, const Ctx& cx) const {
-    return bias(matmul(x, cx[weight]), cx);
+    return bias(matmul(cx.settled(x), cx[weight]), cx);
   }
 };
 

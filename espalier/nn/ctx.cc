@@ -1,5 +1,6 @@
 #include "espalier/nn/ctx.h"
 
+#include "espalier/ops/annotate.h"
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/shape.h"
 #include "espalier/ops/source.h"
@@ -22,6 +23,21 @@ Ctx Ctx::computing(DType dtype) const {
   Ctx out = *this;
   out.dtype_ = dtype;
   return out;
+}
+
+Ctx Ctx::on(PlacementPtr placement) const {
+  Ctx out = *this;
+  out.placement_ = std::move(placement);
+  return out;
+}
+
+const Placement& Ctx::placement() const {
+  static const Placement unknown;
+  return placement_ == nullptr ? unknown : *placement_;
+}
+
+Tensor Ctx::settled(const Tensor& x) const {
+  return placement().platform == "cpu" ? optimization_barrier({x})[0] : x;
 }
 
 Ctx Ctx::decoding(KvCache* cache) const {

@@ -1,9 +1,10 @@
 // Ctx: what a model's call needs beside its inputs: the parameters' values, the type it computes
-// in, in training the random key, and in inference the cache of keys and values. It is passed
-// explicitly; nothing is global.
+// in, where it will run, in training the random key, and in inference the cache of keys and values.
+// It is passed explicitly; nothing is global.
 #pragma once
 
 #include "espalier/nn/param.h"
+#include "espalier/nn/placement.h"
 
 namespace espalier {
 
@@ -25,6 +26,15 @@ class Ctx {
   // Computes in another type than float32, which parameters stay in.
   Ctx computing(DType dtype) const;
   DType dtype() const { return dtype_; }
+
+  // Tells where the call will run. Without it that is one device of an unknown platform.
+  Ctx on(PlacementPtr placement) const;
+  const Placement& placement() const;
+
+  // The input of a layer that multiplies matrices, computed once and whole before it: XLA for CPU
+  // otherwise computes a norm or activation again for each of the layouts that its matmuls want. On
+  // other platforms the tensor itself.
+  Tensor settled(const Tensor& x) const;
 
   // Makes this a training context: dropout draws from `key` (u32[2]).
   Ctx training(Tensor key) const;
@@ -57,6 +67,7 @@ class Ctx {
   Tensors arrays_;
   Tensor key_;
   DType dtype_ = DType::kF32;
+  PlacementPtr placement_;
   KvCache* cache_ = nullptr;
   bool plain_attention_ = false;
   mutable uint32_t draws_ = 0;  // dropout calls so far

@@ -18,6 +18,26 @@ Tensor along_last(const Tensor& x, const Dims& dims) {
   return broadcast_to(reshape(x, wide), dims);
 }
 
+Tensors unstack(const Tensor& x, int64_t dim) {
+  Dims dims = x.dims();
+  dims.erase(dims.begin() + dim);
+  Tensors parts;
+  for (int64_t i = 0; i < x.dim(dim); ++i) {
+    parts.push_back(reshape(slice_dim(x, dim, i, i + 1), dims));
+  }
+  const auto backward = [dim](const Tensors& in, const Tensors& out, const Tensors&,
+                              const Tensors& ct) {
+    Dims thin = in[0].dims();
+    thin[static_cast<size_t>(dim)] = 1;
+    Tensors pieces;
+    for (size_t i = 0; i < ct.size(); ++i) {
+      pieces.push_back(reshape(ct[i].empty() ? zeros_like(out[i]) : ct[i], thin));
+    }
+    return Tensors{concatenate(pieces, dim)};
+  };
+  return custom_vjp("unstack", {x}, parts, {}, backward);
+}
+
 Tensor relu(const Tensor& x) { return select(compare(x, 0.0, Direction::kGt), x, zeros_like(x)); }
 
 namespace {

@@ -12,6 +12,9 @@ DType accumulate_type(DType dtype);
 // A value (...) at each element of a last dim added to it, so that it has the shape `dims`.
 Tensor along_last(const Tensor& x, const Dims& dims);
 
+// The slices of dim `dim`, without it. The gradient is one concatenation, where that of slices
+// would be a sum of padded arrays.
+Tensors unstack(const Tensor& x, int64_t dim);
 Tensor relu(const Tensor& x);  // gradient 0 at 0
 
 // Gaussian error linear unit, x Phi(x), and its approximation by tanh (Hendrycks and Gimpel 2016).

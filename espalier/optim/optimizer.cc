@@ -4,6 +4,7 @@
 
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/reduce.h"
+#include "espalier/ops/shape.h"
 #include "espalier/ops/source.h"
 
 namespace espalier {
@@ -21,17 +22,15 @@ void require_array(const char* what, const std::string& name, const TensorType& 
                           to_string(expected), got.empty() ? "none" : to_string(got.type())));
 }
 
-}  // namespace
-
-Tensor global_norm(const Tensors& arrays) {
-  Tensor sum;
-  for (const Tensor& array : arrays) {
-    const Tensor x = convert(array, DType::kF32);
-    const Tensor squares = reduce_sum(x * x);
-    sum = sum.empty() ? squares : sum + squares;
-  }
-  return sum.empty() ? scalar(DType::kF32, 0) : sqrt(sum);
+// f32 (layers), or (1): the sum of squares in each layer.
+Tensor layer_squares(const ParamInfo& info, const Tensor& wide) {
+  std::vector<int64_t> dims;
+  for (int64_t d = info.stacked ? 1 : 0; d < wide.rank(); ++d) dims.push_back(d);
+  const Tensor sums = reduce_sum(wide * wide, dims);
+  return reshape(sums, {sums.size()});
 }
+
+}  // namespace
 
 Tensors clip_by_global_norm(const Tensors& arrays, const Tensor& norm, double limit) {
   const Tensor most = scalar(DType::kF32, limit);
@@ -72,7 +71,12 @@ OptimizerUpdate Optimizer::update(const std::vector<ParamInfo>& infos, const Ten
   }
 
   OptimizerUpdate out;
-  out.grad_norm = global_norm(wide);
+  Tensor squares = scalar(DType::kF32, 0);
+  for (size_t i = 0; i < infos.size(); ++i) {
+    out.grad_squares.push_back(layer_squares(infos[i], wide[i]));
+    squares = squares + reduce_sum(out.grad_squares.back());
+  }
+  out.grad_norm = sqrt(squares);
   if (clip_norm_ > 0) wide = clip_by_global_norm(wide, out.grad_norm, clip_norm_);
   out.learning_rate = schedule_(step);
   const UpdateScalars scalars{convert(step, DType::kF32) + 1.0, out.learning_rate};

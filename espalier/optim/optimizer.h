@@ -31,7 +31,10 @@ struct StateInfo {
 struct OptimizerUpdate {
   Tensors params, state;  // in the order given
   Tensor grad_norm;       // f32 scalar: L2 norm over all gradients, before clipping
-  Tensor learning_rate;   // f32 scalar used in this update
+  // Per parameter f32 (layers), (1) where it is not stacked: the sum of its gradient's squares. Not
+  // finite where an element is not, or where its square leaves f32's range.
+  Tensors grad_squares;
+  Tensor learning_rate;  // f32 scalar used in this update
 };
 
 // An immutable value; safe to share between threads.
@@ -59,8 +62,6 @@ class Optimizer {
 // kInvalidArgument as validate(config) gives it.
 Result<Optimizer> make_optimizer(const OptimizerConfig& config);
 
-// f32 scalar: L2 norm over all elements of all arrays.
-Tensor global_norm(const Tensors& arrays);
 // f32 arrays scaled so that their global norm is at most `limit`: as they are where `norm`, their
 // norm, is below it (optax.clip_by_global_norm).
 Tensors clip_by_global_norm(const Tensors& arrays, const Tensor& norm, double limit);

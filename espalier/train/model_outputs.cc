@@ -77,7 +77,7 @@ Result<ModelOutputs> model_outputs(const std::shared_ptr<Runtime>& runtime, cons
   options.ignore_id = kIgnored;
   spec.trace([&](const Tensors& in) {
     const Tensors values(in.begin(), in.end() - 2);
-    const Ctx cx = Ctx(specs, values).computing(on.dtype);
+    const Ctx cx = on.context(*runtime, values);
     const Tensor &x = in[in.size() - 2], &y = in.back();
     const LossSum loss = on.model.loss(x, y, cx, options);
     ValueAndGrad vg = value_and_grad(loss.sum / max(loss.count, 1.0), values);

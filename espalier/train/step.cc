@@ -1,5 +1,7 @@
 #include "espalier/train/step.h"
 
+#include <limits>
+
 #include "espalier/ops/control.h"
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/reduce.h"
@@ -38,22 +40,24 @@ struct Gradient {
   Tensors grads;
 };
 
-Gradient batch_gradient(const ModelOnMesh& on, const Tensors& params, const Tensor& tokens,
-                        const Tensor& targets, const Tensor& key, const LossOptions& loss) {
-  const Ctx cx = Ctx(on.model.params(), params).computing(on.dtype).training(key);
+Gradient batch_gradient(const Runtime& runtime, const ModelOnMesh& on, const Tensors& params,
+                        const Tensor& tokens, const Tensor& targets, const Tensor& key,
+                        const LossOptions& loss) {
+  const Ctx cx = on.context(runtime, params).training(key);
   const LossSum value = on.model.loss(tokens, targets, cx, loss);
   ValueAndGrad vg = value_and_grad(value.sum, params, {value.count});
   return {vg.value, vg.aux[0], std::move(vg.grads)};
 }
 
 // The sums over several batches (accumulate, B, T), one after another.
-Gradient accumulated_gradient(const ModelOnMesh& on, const Tensors& params, const Tensor& tokens,
-                              const Tensor& targets, const Tensor& key, const LossOptions& loss) {
+Gradient accumulated_gradient(const Runtime& runtime, const ModelOnMesh& on, const Tensors& params,
+                              const Tensor& tokens, const Tensor& targets, const Tensor& key,
+                              const LossOptions& loss) {
   Tensors sums = {scalar(DType::kF32, 0), scalar(DType::kF32, 0)};
   for (const Tensor& p : params) sums.push_back(zeros_like(p));
   const auto body = [&](const Tensors& carry, const Tensors& now) -> ScanResult {
     const Tensor own_key = random::fold_in(key, now[2]);
-    const Gradient g = batch_gradient(on, params, now[0], now[1], own_key, loss);
+    const Gradient g = batch_gradient(runtime, on, params, now[0], now[1], own_key, loss);
     Tensors next = {carry[0] + g.sum, carry[1] + g.count};
     for (size_t i = 0; i < g.grads.size(); ++i) next.push_back(carry[i + 2] + g.grads[i]);
     return {next, {}};
@@ -65,29 +69,22 @@ Gradient accumulated_gradient(const ModelOnMesh& on, const Tensors& params, cons
 
 // Index of the first parameter, layers counted apart, whose gradient is not finite; their number
 // where all are. An f32 scalar.
-Tensor first_nonfinite(const ParamSpecs& specs, const Tensors& grads) {
-  Tensors flags;
-  for (size_t i = 0; i < grads.size(); ++i) {
-    std::vector<int64_t> dims;
-    for (int64_t d = specs[i].layers > 0 ? 1 : 0; d < grads[i].rank(); ++d) dims.push_back(d);
-    const Tensor finite = reduce_min(convert(is_finite(grads[i]), DType::kF32), dims);
-    flags.push_back(reshape(finite, {finite.size()}));
-  }
-  flags.push_back(zeros({DType::kF32, {1}}));  // the end, found where all before are finite
-  const Tensor bad = 1.0 - concatenate(flags, 0);
-  return convert(argmax(bad, 0), DType::kF32);
+Tensor first_nonfinite(Tensors grad_squares) {
+  // The end, found where all before are finite.
+  grad_squares.push_back(full({DType::kF32, {1}}, std::numeric_limits<double>::infinity()));
+  const Tensor finite = convert(is_finite(concatenate(grad_squares, 0)), DType::kF32);
+  return convert(argmax(1.0 - finite, 0), DType::kF32);
 }
 
 // Whether all elements of all arrays are finite: a bool scalar.
 Tensor all_finite(const Tensors& arrays) {
-  Tensor out = full_int({DType::kBool, {}}, 1);
+  Tensors least;
   for (const Tensor& array : arrays) {
     std::vector<int64_t> dims;
     for (int64_t d = 0; d < array.rank(); ++d) dims.push_back(d);
-    const Tensor least = reduce_min(convert(is_finite(array), DType::kF32), dims);
-    out = bit_and(out, compare(least, 0.0, Direction::kGt));
+    least.push_back(reduce_min(convert(is_finite(array), DType::kF32), dims));
   }
-  return out;
+  return compare(reduce_min(stack(least), {0}), 0.0, Direction::kGt);
 }
 
 std::vector<std::string> layer_names(const ParamSpecs& specs) {
@@ -101,6 +98,12 @@ std::vector<std::string> layer_names(const ParamSpecs& specs) {
 }
 
 }  // namespace
+
+Ctx ModelOnMesh::context(const Runtime& runtime, Tensors params) const {
+  auto placement = std::make_shared<const Placement>(
+      Placement{runtime.client().platform_name(), runtime.mesh(), rules});
+  return Ctx(model.params(), std::move(params)).computing(dtype).on(std::move(placement));
+}
 
 Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime, const ModelOnMesh& on,
                                     const Optimizer& optimizer, const StateLayout& layout,
@@ -129,8 +132,9 @@ Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime, con
     const Tensors params(at(0), at(params_end)), old(at(params_end), at(step_at));
     const Tensor &step = in[step_at], &x = in[step_at + 2], &y = in[step_at + 3];
     const Tensor now = random::fold_in(in[step_at + 1], step);
-    Gradient g = options.accumulate > 1 ? accumulated_gradient(on, params, x, y, now, loss)
-                                        : batch_gradient(on, params, x, y, now, loss);
+    Gradient g = options.accumulate > 1
+                     ? accumulated_gradient(*runtime, on, params, x, y, now, loss)
+                     : batch_gradient(*runtime, on, params, x, y, now, loss);
     // A batch without a position that counts has a loss of 0 and changes nothing but momenta.
     const Tensor count = max(g.count, 1.0);
     const Tensor value = g.sum / count;
@@ -138,15 +142,15 @@ Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime, con
     const OptimizerUpdate next = optimizer.update(layout.infos(), params, g.grads, old, step);
     Tensors out = next.params;
     out.insert(out.end(), next.state.begin(), next.state.end());
+    // Finite gradients keep the optimizer's averages finite; a parameter may still overflow.
     const Tensor finite =
-        bit_and(bit_and(is_finite(value), is_finite(next.grad_norm)), all_finite(out));
+        bit_and(bit_and(is_finite(value), is_finite(next.grad_norm)), all_finite(next.params));
     if (options.skip_nonfinite) {
       for (size_t i = 0; i < out.size(); ++i) out[i] = select(finite, out[i], in[i]);
     }
     out.push_back(step + ones_like(step));
-    out.push_back(
-        stack({value, next.grad_norm, next.learning_rate,
-               first_nonfinite(on.model.params(), g.grads), convert(finite, DType::kF32)}));
+    out.push_back(stack({value, next.grad_norm, next.learning_rate,
+                         first_nonfinite(next.grad_squares), convert(finite, DType::kF32)}));
     return out;
   });
   for (size_t i = 0; i < layout.size(); ++i) {
@@ -201,7 +205,7 @@ Result<EvalStep> EvalStep::create(const std::shared_ptr<Runtime>& runtime, const
   loss.chunks = loss_chunks(batch_size, seq_len, on.model.vocab_size(), runtime->mesh().size());
   loss.ignore_id = ignore_id;
   spec.trace([&](const Tensors& in) {
-    const Ctx cx = Ctx(specs, {in.begin(), in.end() - 2}).computing(on.dtype);
+    const Ctx cx = on.context(*runtime, {in.begin(), in.end() - 2});
     const LossSum value = on.model.loss(in[in.size() - 2], in.back(), cx, loss);
     return Tensors{stack({value.sum, value.count})};
   });

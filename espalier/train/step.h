@@ -12,6 +12,9 @@ struct ModelOnMesh {
   const LanguageModel& model;
   const ShardingRules& rules;
   DType dtype = DType::kF32;  // it computes in; parameters are float32
+
+  // The context of a call with these parameters on the runtime's mesh.
+  Ctx context(const Runtime& runtime, Tensors params) const;
 };
 
 struct StepOptions {
