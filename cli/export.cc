@@ -116,6 +116,7 @@ void write_weights(const fs::path& folder, const std::shared_ptr<const Checkpoin
   check_names(*reader, ours, {"optimizer.*", "step"}).value_or_throw();
   const auto theirs = model_config_from_hf(json).value_or_throw();
   const auto whole = theirs->make(0);
+  whole->hold_params_in(config.param_dtype());
   for (const ParamSpec& spec : whole->params()) {
     for (CheckpointTensor& entry : stored_tensors(stored_param(spec))) {
       entry.tensor.name = theirs->hf_names(entry.tensor.name).at(0);
@@ -133,12 +134,13 @@ void write_weights(const fs::path& folder, const std::shared_ptr<const Checkpoin
 }
 
 nlohmann::json config_json(const ModelConfig& config, const LanguageModel& model,
-                           const Tokenizer& tokenizer) {
+                           const Tokenizer& tokenizer, DType dtype) {
   nlohmann::json out = config.to_hf(model.vocab_size()).value_or_throw();
   const auto end = tokenizer.end_of_text();
   for (const char* key : {"bos_token_id", "eos_token_id"}) {
     out[key] = end ? nlohmann::json(*end) : nlohmann::json(nullptr);
   }
+  if (dtype == DType::kBF16) out["torch_dtype"] = "bfloat16";
   return out;
 }
 
@@ -148,7 +150,7 @@ void run_export(const Options& o) {
   const auto tokenizer =
       parse_tokenizer(read_file(run / "tokenizer.txt").value_or_throw()).value_or_throw();
   const auto model = config.make_model(tokenizer->vocab_size());
-  const nlohmann::json json = config_json(*config.model, *model, *tokenizer);
+  const nlohmann::json json = config_json(*config.model, *model, *tokenizer, config.param_dtype());
   const auto reader = std::make_shared<const CheckpointReader>(
       CheckpointReader::open(run / "checkpoints", o.checkpoint).value_or_throw());
   for (const std::string& warning : reader->warnings()) err().warn("{}", warning);

@@ -1,34 +1,16 @@
 #include "cli/hf_tokenizer.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <vector>
 
 #include "espalier/base/file.h"
+#include "espalier/text/byte_alphabet.h"
 
 namespace espalier {
 namespace {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
-
-// A character below U+0800 in UTF-8.
-std::string utf8(uint32_t code) {
-  if (code < 0x80) return std::string(1, static_cast<char>(code));
-  return {static_cast<char>(0xc0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3f))};
-}
-
-// GPT-2's bytes_to_unicode: printable Latin-1 stands for itself, the other bytes, in order, for the
-// characters from U+0100 on.
-std::array<std::string, 256> alphabet() {
-  std::array<std::string, 256> out;
-  uint32_t next = 256;
-  for (uint32_t b = 0; b < 256; ++b) {
-    const bool printable = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
-    out[b] = utf8(printable ? b : next++);
-  }
-  return out;
-}
 
 using Ranks = std::unordered_map<std::string, int32_t>;
 
@@ -58,6 +40,13 @@ Result<bool> write_tokenizer_files(const std::filesystem::path& folder, const To
                                    int64_t max_len) {
   ESPALIER_ASSIGN(const std::string stored, tokenizer.serialize());
   ESPALIER_TRY(write_file(folder / "tokenizer.txt", stored));
+  if (nlohmann::json::parse(stored, nullptr, false).contains("model")) {
+    const nlohmann::json fast = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                                 {"model_max_length", max_len}};
+    ESPALIER_TRY(write_file(folder / "tokenizer.json", stored));
+    ESPALIER_TRY(write_file(folder / "tokenizer_config.json", fast.dump(2) + "\n"));
+    return true;
+  }
   const int32_t ranked = tokenizer.vocab_size() - 1;
   if (tokenizer.special(kEndOfText) != ranked) return false;
 
@@ -68,7 +57,7 @@ Result<bool> write_tokenizer_files(const std::filesystem::path& folder, const To
     ranks.emplace(bytes, id);
     tokens.push_back(std::move(bytes));
   }
-  const std::array<std::string, 256> characters = alphabet();
+  const auto& characters = byte_alphabet();
   const auto spelled = [&](const std::string& bytes) {
     std::string out;
     for (const char c : bytes) out += characters[static_cast<unsigned char>(c)];

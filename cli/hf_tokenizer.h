@@ -7,8 +7,9 @@
 
 namespace espalier {
 
-// Writes tokenizer.txt, which load_hf() reads, and for a tokenizer of GPT-2's scheme vocab.json,
-// merges.txt and tokenizer_config.json, which transformers read: byte strings are written in
+// Writes tokenizer.txt, which load_hf() reads, and what transformers read: of a tokenizer that came
+// from a tokenizer.json that file again; for one of GPT-2's scheme vocab.json, merges.txt and
+// tokenizer_config.json: byte strings are written in
 // GPT-2's alphabet of 256 printable characters, and the two parts of each token are those that the
 // ranks before its own leave of it. True where these were written. `max_len`: the model's longest
 // sequence.

@@ -31,13 +31,6 @@ Result<Folder> open_folder(const std::string& folder_or_name,
   ESPALIER_TRY(read_part(recipe, "train", dir));
   Folder out;
   ESPALIER_ASSIGN(out.path, pretrained_folder(folder_or_name, dir.path));
-  std::error_code none;
-  if (!fs::exists(out.path / "config.json", none)) {
-    return Failure{Code::kNotFound,
-                   "'" + out.path.string() +
-                       "' has no config.json; --hf takes a folder of Hugging Face's form: "
-                       "config.json and model.safetensors"};
-  }
   ESPALIER_ASSIGN(out.config, load_hf_run_config(out.path, overrides));
   return out;
 }
@@ -45,20 +38,22 @@ Result<Folder> open_folder(const std::string& folder_or_name,
 Result<std::shared_ptr<const Tokenizer>> choose_tokenizer(const Folder& folder,
                                                           const std::string& name) {
   const int64_t vocab = folder.config.model->vocab_size();
-  const fs::path stored = folder.path / "tokenizer.txt";
   std::error_code none;
+  fs::path stored;
+  for (const char* file : {"tokenizer.txt", "tokenizer.json", "tokenizer.model"}) {
+    if (stored.empty() && fs::exists(folder.path / file, none)) stored = folder.path / file;
+  }
   std::shared_ptr<const Tokenizer> out;
   if (!name.empty()) {
     ESPALIER_ASSIGN(out, load_tokenizer(name));
-  } else if (fs::exists(stored, none)) {
-    ESPALIER_ASSIGN(const std::string text, read_file(stored));
-    ESPALIER_ASSIGN(out, parse_tokenizer(text));
+  } else if (!stored.empty()) {
+    ESPALIER_ASSIGN(out, load_tokenizer(stored.string()));
   } else if (vocab == kGpt2Vocabulary) {
     ESPALIER_ASSIGN(out, load_tokenizer("gpt2"));
   } else {
     return Failure{Code::kInvalidArgument,
                    fmt::format("no tokenizer is known for '{}', a model of {} ids without a "
-                               "tokenizer.txt; give one: --tokenizer NAME or FILE",
+                               "tokenizer.json; give one: --tokenizer NAME or FILE",
                                folder.path.string(), vocab)};
   }
   if (out->vocab_size() > vocab) {

@@ -41,8 +41,9 @@ Result<LoadedModel> load_run(const std::filesystem::path& run, const std::string
 Result<LoadedModel> load_hf_model(const std::string& folder_or_name,
                                   const std::vector<std::string>& overrides);
 // With a tokenizer: `tokenizer` as load_tokenizer() takes it; where it is empty the folder's
-// tokenizer.txt, which `espalier export` writes, else gpt2 for a model of its 50257 ids.
-// kInvalidArgument where there is none of these or the tokenizer has more ids than the model.
+// tokenizer.txt, which `espalier export` writes, its tokenizer.json or tokenizer.model, else gpt2
+// for a model of its 50257 ids. kInvalidArgument where there is none of these or the tokenizer has
+// more ids than the model.
 Result<LoadedModel> load_hf(const std::string& folder_or_name, const std::string& tokenizer,
                             const std::vector<std::string>& overrides);
 

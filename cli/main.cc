@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cli/bad_usage.h"
+#include "cli/compile.h"
 #include "cli/devices.h"
 #include "cli/eval.h"
 #include "cli/export.h"
@@ -29,6 +30,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", ESPALIER_VERSION);
   app.require_subcommand(1);
   espalier::add_train(app);
+  espalier::add_compile(app);
   espalier::add_generate(app);
   espalier::add_eval(app);
   espalier::add_export(app);

@@ -13,7 +13,7 @@ namespace espalier {
 namespace {
 
 struct Options {
-  std::string recipe, run, plugin;
+  std::string recipe, run, plugin, compiled;
   std::vector<std::string> set;
   bool resume = false;
 };
@@ -29,6 +29,7 @@ void run_train(const Options& options) {
   request.run = options.run.empty() ? RunFolder::default_path(options.recipe)
                                     : std::filesystem::path(options.run);
   request.resume = options.resume;
+  request.compiled = options.compiled;
   request.make_sampler = make_training_sampler;
   const TrainSummary done = train(request).value_or_throw();
   const std::string where = request.run.string();
@@ -58,6 +59,8 @@ void add_train(CLI::App& app) {
   command->add_option("--run", options->run, "Folder of the run (default: runs/RECIPE-DATE-TIME).");
   command->add_flag("--resume", options->resume, "Continue the run in --run.");
   command->add_option("--plugin", options->plugin, "PJRT plugin: cpu, cuda, tpu or a path.");
+  command->add_option("--compiled", options->compiled,
+                      "The step as espalier compile --save kept it, loaded instead of compiled.");
   command->callback([options] { run_train(*options); });
 }
 

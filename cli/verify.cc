@@ -9,6 +9,7 @@
 
 #include "cli/loaded_model.h"
 #include "espalier/base/log.h"
+#include "espalier/checkpoint/rotary_pairs.h"
 #include "espalier/checkpoint/safetensors.h"
 #include "espalier/generate/sampler.h"
 #include "espalier/train/model_outputs.h"
@@ -174,7 +175,9 @@ void compare_gradients(const Reference& reference, const ModelConfig& config,
       continue;
     }
     ++compared;
-    const HostArray want = reference.read(name, gradient.dims());
+    HostArray want = reference.read(name, gradient.dims());
+    const int64_t paired = config.hf_rotary_pairs(name.substr(kGradient.size()));
+    if (paired > 0) want = rotary_halves(want, paired);
     const Worst here = worst_of(gradient, want);
     const double part = part_of(here.error, want);
     if (part <= worst) continue;

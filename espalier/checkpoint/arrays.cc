@@ -53,14 +53,17 @@ Status check_stored(const TensorSource& source, const StoredArray& stored, const
                     StoredType type) {
   const TensorInfo* found = source.find(name);
   if (found == nullptr) return unknown_tensor(name, source.tensors(), source.where());
-  const bool converts =
-      type == StoredType::kAnyFloat && stored.dtype == DType::kF32 && is_floating(found->dtype);
+  const bool floats = is_floating(stored.dtype) && is_floating(found->dtype);
+  const bool converts = type == StoredType::kAnyFloat && floats;
   if ((found->dtype == stored.dtype || converts) && found->dims == stored_dims(stored)) return {};
+  const bool same_shape = found->dims == stored_dims(stored);
   return Failure{Code::kInvalidArgument,
                  "tensor '" + name + "' in '" + source.where() + "' is " + hlo_name(found->dtype) +
                      to_string(found->dims) + ", but the model has " + hlo_name(stored.dtype) +
                      to_string(stored_dims(stored)) +
-                     "; use the recipe, or the config.json, that they belong to"};
+                     (floats && same_shape
+                          ? "; set train.param_dtype to the type that the parameters were held in"
+                          : "; use the recipe, or the config.json, that they belong to")};
 }
 
 // Reads a part into `out`, dense, in the array's element type.
@@ -74,8 +77,7 @@ Status read_dense(const TensorSource& source, const StoredArray& stored, const P
   HostArray raw(from, part.dims);
   ESPALIER_TRY(source.read_view(name, stored.dims, part.offset, part.dims,
                                 std::span(raw.data(), raw.bytes())));
-  f32_from(from, {raw.data(), raw.bytes()},
-           {reinterpret_cast<float*>(out.data()), out.size() / sizeof(float)});
+  convert_floats(from, {raw.data(), raw.bytes()}, stored.dtype, out);
   return {};
 }
 

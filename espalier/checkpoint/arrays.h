@@ -30,7 +30,7 @@ Status save_array(CheckpointWriter& writer, const StoredArray& stored, const Dev
 // Which element types a tensor in the file may have.
 enum class StoredType {
   kSame,      // the array's: what we wrote is read back as it was
-  kAnyFloat,  // for an f32 array also f16, bf16 and f64, converted (see f32_from)
+  kAnyFloat,  // for an f32 or bf16 array f16, bf16, f32 and f64, converted (see convert.h)
 };
 
 // Reads an array in a layout, which may split it otherwise than when it was saved; padding is

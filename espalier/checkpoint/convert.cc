@@ -1,10 +1,12 @@
 #include "espalier/checkpoint/convert.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace espalier {
 namespace {
@@ -30,6 +32,13 @@ void each(std::span<const std::byte> in, std::span<float> out, Convert convert) 
   for (size_t i = 0; i < out.size(); ++i) out[i] = convert(from[i]);
 }
 
+uint16_t to_bf16(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  // A NaN whose fraction is in the lower half alone would become infinite.
+  if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
 }  // namespace
 
 void f32_from(DType from, std::span<const std::byte> in, std::span<float> out) {
@@ -49,6 +58,24 @@ void f32_from(DType from, std::span<const std::byte> in, std::span<float> out) {
       return each<double>(in, out, [](double x) { return static_cast<float>(x); });
     default:
       throw Error(std::string("f32_from needs a floating element type, got ") + hlo_name(from));
+  }
+}
+
+void convert_floats(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out) {
+  if (to != DType::kF32 && to != DType::kBF16) {
+    throw Error(std::string("convert_floats makes f32 or bf16, not ") + hlo_name(to));
+  }
+  const size_t count = out.size() / byte_size(to);
+  if (to == DType::kF32) return f32_from(from, in, {reinterpret_cast<float*>(out.data()), count});
+  // A block at a time, so that no f32 copy of a large array is made.
+  constexpr size_t kBlock = 1 << 14;
+  std::vector<float> wide(std::min(kBlock, count));
+  auto* narrow = reinterpret_cast<uint16_t*>(out.data());
+  const size_t width = byte_size(from);
+  for (size_t at = 0; at < count; at += wide.size()) {
+    wide.resize(std::min(wide.size(), count - at));
+    f32_from(from, in.subspan(at * width, wide.size() * width), wide);
+    for (size_t i = 0; i < wide.size(); ++i) narrow[at + i] = to_bf16(wide[i]);
   }
 }
 

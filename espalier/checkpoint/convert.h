@@ -1,4 +1,4 @@
-// Element types of published weights, converted into float32.
+// Element types of weights, converted into one that parameters may have.
 #pragma once
 
 #include <cstddef>
@@ -12,5 +12,9 @@ namespace espalier {
 // bf16 (NaNs and subnormal numbers too) convert exactly; f64 to the nearest float32, ties to even,
 // and to infinity beyond its range.
 void f32_from(DType from, std::span<const std::byte> in, std::span<float> out);
+
+// The same into f32, or through it into bf16 (to the nearest, ties to even; a NaN stays one). `out`
+// is aligned to `to`. Throws Error where `to` is another type.
+void convert_floats(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out);
 
 }  // namespace espalier

@@ -80,6 +80,13 @@ Failure no_weights(const fs::path& folder) {
                 "M; M.from_pretrained('" +
                 folder.string() + "').save_pretrained('NEW_FOLDER')\""};
   }
+  const fs::path meta = folder / "consolidated.00.pth";
+  if (fs::exists(meta, ignored)) {
+    return {Code::kUnimplemented,
+            "'" + folder.string() + "' has its weights in '" + meta.filename().string() +
+                "', a Python pickle, which can run any code and is not read here; take the "
+                "safetensors files of the same model in Hugging Face's format"};
+  }
   return {Code::kNotFound, "no weights in '" + folder.string() + "': it has neither '" + kSingle +
                                "' nor '" + kIndex +
                                "'; give the folder of a model in Hugging Face's format"};

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "espalier/base/sha256.h"
 #include "espalier/data/stories.h"
+#include "espalier/data/synthetic.h"
 #include "espalier/data/windows.h"
+#include "espalier/text/no_tokenizer.h"
 
 namespace espalier {
 namespace {
@@ -106,6 +110,29 @@ Result<std::shared_ptr<const Dataset>> Dataset::create(TokenBins bins, int64_t s
   return std::shared_ptr<const Dataset>(std::move(out));
 }
 
+Result<std::shared_ptr<const Dataset>> Dataset::synthetic(const DataConfig& config, int64_t vocab) {
+  ESPALIER_TRY(check_settings(config.seq_len, config.sampling));
+  if (vocab < 1 || vocab > std::numeric_limits<int32_t>::max()) {
+    return invalid(
+        fmt::format("data.source = \"synthetic\" needs model.vocab_size, the number of "
+                    "ids to draw from, got {}",
+                    vocab));
+  }
+  if (config.sampling == "windows") {
+    return invalid(
+        "data.sampling = \"windows\" cuts rows out of one run of tokens, and data.source = "
+        "\"synthetic\" has none; leave it out");
+  }
+  constexpr int64_t kRows = int64_t{1} << 40, kHeldOutBatches = 64;
+  std::shared_ptr<Dataset> out(new Dataset);
+  out->train_ = synthetic_rows(kRows, config.seq_len, vocab, config.seed, false);
+  out->validation_ =
+      synthetic_rows(kHeldOutBatches * config.batch_size, config.seq_len, vocab, config.seed, true);
+  out->tokenizer_ = no_tokenizer(static_cast<int32_t>(vocab));
+  out->identity_ = sha256_hex(fmt::format("synthetic tokens, {} ids, seed {}", vocab, config.seed));
+  return std::shared_ptr<const Dataset>(std::move(out));
+}
+
 Status Dataset::check_vocab(int64_t model_vocab) const {
   return text_ ? text_->check_vocab(model_vocab) : check_bins(model_vocab);
 }
@@ -172,7 +199,8 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name,
   return char_tokenizer(source.text());
 }
 
-Result<std::shared_ptr<const Dataset>> open_dataset(const DataConfig& config) {
+Result<std::shared_ptr<const Dataset>> open_dataset(const DataConfig& config, int64_t model_vocab) {
+  if (config.source == "synthetic") return Dataset::synthetic(config, model_vocab);
   if (config.source == "bin") {
     if (config.path.empty()) {
       return invalid("data.source = \"bin\" needs data.path, the folder of train.bin and val.bin");

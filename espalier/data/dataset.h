@@ -51,6 +51,10 @@ class Dataset {
   static Result<std::shared_ptr<const Dataset>> create(TokenBins bins, int64_t seq_len,
                                                        const std::string& sampling = "epoch");
 
+  // Of random ids below `vocab`: training rows without end, as far as any run goes, and 64 batches
+  // of others held out.
+  static Result<std::shared_ptr<const Dataset>> synthetic(const DataConfig& config, int64_t vocab);
+
   // Rows of both splits together.
   int64_t rows() const { return train_->rows() + validation_->rows(); }
   int64_t seq_len() const { return train_->seq_len(); }
@@ -63,8 +67,8 @@ class Dataset {
   // model's vocabulary is smaller than the tokenizer's; in larger ones an id that is outside the
   // tokenizer's vocabulary makes its row fail.
   Status check_vocab(int64_t model_vocab) const;
-  // 64 hex digits that tell the tokens from others: a token file's content_sha256, or
-  // identity_of() the bins.
+  // 64 hex digits that tell the tokens from others: a token file's content_sha256, identity_of()
+  // the bins, or a SHA-256 of what synthetic tokens depend on.
   const std::string& identity() const { return identity_; }
 
  private:
@@ -79,10 +83,12 @@ class Dataset {
 
 // Opens what a recipe's [data] table names: loads the tokenizer ("char": the text's alphabet),
 // makes or finds the tokenized file, and splits; or opens token bins. Texts that are missing,
-// empty, or not UTF-8 and settings out of range are failures that say so.
-Result<std::shared_ptr<const Dataset>> open_dataset(const DataConfig& config);
+// empty, or not UTF-8 and settings out of range are failures that say so. `model_vocab` is the
+// recipe's model.vocab_size, which synthetic tokens need; 0: not given.
+Result<std::shared_ptr<const Dataset>> open_dataset(const DataConfig& config,
+                                                    int64_t model_vocab = 0);
 
-// The text that `config` names ("bin" names none), and its tokenizer.
+// The text that `config` names ("bin" and "synthetic" name none), and its tokenizer.
 Result<SourceText> open_source(const DataConfig& config);
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name,
                                                         const SourceText& source);

@@ -46,7 +46,7 @@ struct LayerNorm {
         bias(in, c.bias, {c.n_embd}, {"embed"}),
         epsilon(c.layer_norm_epsilon) {}
   Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
-    return layer_norm(x_BTD, cx[weight], bias.value(cx), epsilon);
+    return layer_norm(x_BTD, cx[weight], bias.value(cx), epsilon, cx);
   }
 };
 
@@ -119,8 +119,9 @@ struct Mlp {
         c_proj(in / "c_proj", c, inner_width(c), c.n_embd, residual_deviation(c), {"mlp", "embed"}),
         exact(c.activation == "gelu") {}
   Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
-    const Tensor h_BTF = shard(c_fc(x_BTD, cx), {"batch", "seq", "mlp"});
-    return c_proj(exact ? gelu(h_BTF) : gelu_tanh(h_BTF), cx);
+    const Tensor h_BTF =
+        checkpoint_name(shard(c_fc(x_BTD, cx), {"batch", "seq", "mlp"}), "mlp_hidden");
+    return c_proj(exact ? gelu(h_BTF, cx) : gelu_tanh(h_BTF, cx), cx);
   }
 };
 

@@ -27,7 +27,7 @@ struct Gpt2Config {
   std::string positions = "learned";  // or "rope"
   double rope_theta = 10000;
   std::string activation = "gelu_new";  // GELU by tanh, as published; "gelu": exact, as nanoGPT
-  std::string attention = "dense";      // or "flash", or one registered by the program
+  std::string attention = "auto";       // see find_attention()
   double layer_norm_epsilon = 1e-5;
   std::string layers = "scan";  // or "unroll"
 

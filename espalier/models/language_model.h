@@ -16,7 +16,7 @@ struct SequenceLength {
   std::string_view key;
 };
 
-// B batch, T sequence, D model width, V vocabulary. Immutable once built; thread-safe.
+// B batch, T sequence, D model width, V vocabulary. Thread-safe while it is not changed.
 class LanguageModel {
  public:
   virtual ~LanguageModel() = default;
@@ -25,6 +25,10 @@ class LanguageModel {
   virtual int64_t vocab_size() const = 0;
   virtual int64_t max_len() const = 0;  // longest sequence it can take
   const ParamSpecs& params() const { return params_; }
+  // Holds all parameters in this floating-point type; to be called before anything is laid out.
+  void hold_params_in(DType dtype) {
+    for (ParamSpec& spec : params_) spec.dtype = dtype;
+  }
 
   virtual KvShape kv_shape() const = 0;
 

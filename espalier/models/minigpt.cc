@@ -22,7 +22,7 @@ struct LayerNorm {
       : scale(in.param("scale", {width}, ones_init(), {"embed"}, ParamKind::kVector)),
         bias(in.param("bias", {width}, zeros_init(), {"embed"}, ParamKind::kVector)) {}
   Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
-    return layer_norm(x_BTD, cx[scale], cx[bias], kEpsilon);
+    return layer_norm(x_BTD, cx[scale], cx[bias], kEpsilon, cx);
   }
 };
 
@@ -93,7 +93,8 @@ struct Block {
     const LogicalAxes hidden = {"batch", "seq", "embed"};
     const Tensor attended = cx.dropout(mha(x_BTD, cx), rate);
     const Tensor h_BTD = shard(ln1(x_BTD + attended, cx), hidden);
-    const Tensor f_BTF = shard(relu(l1(h_BTD, cx)), {"batch", "seq", "mlp"});
+    const Tensor f_BTF =
+        shard(relu(checkpoint_name(l1(h_BTD, cx), "mlp_hidden")), {"batch", "seq", "mlp"});
     return shard(ln2(h_BTD + cx.dropout(l2(f_BTF, cx), rate), cx), hidden);
   }
 };

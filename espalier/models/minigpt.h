@@ -21,8 +21,8 @@ struct MiniGptConfig {
   int64_t feed_forward_dim = 256;
   int64_t num_transformer_blocks = 8;
   double dropout = 0.1;
-  std::string attention = "dense";  // or "flash", or one registered by the program
-  std::string layers = "scan";      // or "unroll"
+  std::string attention = "auto";  // see find_attention()
+  std::string layers = "scan";     // or "unroll"
 
   Status apply_preset(const std::string& name);  // there is none
   SequenceLength length() const { return {maxlen, "maxlen"}; }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "espalier/models/gpt2.h"
+#include "espalier/models/llama.h"
 #include "espalier/models/minigpt.h"
 
 namespace espalier {
@@ -78,6 +79,32 @@ class Gpt2 final : public Adapted<Gpt2Config> {
   }
 };
 
+class Llama3 final : public Adapted<Llama3Config> {
+ public:
+  std::unique_ptr<ModelConfig> clone() const override { return std::make_unique<Llama3>(*this); }
+  Status read_hf(const nlohmann::json& config) override { return read_hf_config(config, config_); }
+  Result<nlohmann::json> to_hf(int64_t vocab_size) const override {
+    return hf_config(config_, vocab_size);
+  }
+  std::vector<std::string> hf_names(const std::string& param) const override {
+    return llama3_hf_names(param);
+  }
+  // Rotary frequencies that some versions stored, and an output layer that is the embedding.
+  std::vector<std::string> hf_ignored() const override {
+    std::vector<std::string> out = {"*rotary_emb.inv_freq", "rope.freqs", "freqs_cis"};
+    for (const auto& [name, param] : hf_copies()) out.push_back(name);
+    return out;
+  }
+  std::vector<std::pair<std::string, std::string>> hf_copies() const override {
+    if (!config_.tie_embeddings) return {};
+    return {{"lm_head.weight", "model.embed_tokens.weight"},
+            {"output.weight", "model.embed_tokens.weight"}};
+  }
+  int64_t hf_rotary_pairs(const std::string& name) const override {
+    return has_rotary_pairs(name) ? config_.head_width() : 0;
+  }
+};
+
 template <class M>
 std::unique_ptr<ModelConfig> make() {
   return std::make_unique<M>();
@@ -87,11 +114,13 @@ struct KnownModel {
   std::string_view name, hf_type;
   std::unique_ptr<ModelConfig> (*make)();
 };
-constexpr KnownModel kModels[] = {{"minigpt", "", make<MiniGpt>}, {"gpt2", "gpt2", make<Gpt2>}};
+constexpr KnownModel kModels[] = {{"minigpt", "", make<MiniGpt>},
+                                  {"gpt2", "gpt2", make<Gpt2>},
+                                  {"llama3", "llama", make<Llama3>}};
 
 Failure no_hf_form(std::string_view model) {
-  return {Code::kUnimplemented,
-          "model '" + std::string(model) + "' has no Hugging Face form; those of gpt2 have"};
+  return {Code::kUnimplemented, "model '" + std::string(model) +
+                                    "' has no Hugging Face form; those of gpt2 and llama3 have"};
 }
 
 }  // namespace
@@ -117,7 +146,8 @@ std::unique_ptr<ModelConfig> make_model_config(const std::string& name) {
 }
 
 Result<std::unique_ptr<ModelConfig>> model_config_from_hf(const nlohmann::json& config) {
-  const auto type = config.is_object() ? config.value("model_type", nlohmann::json()) : config;
+  nlohmann::json type = config.is_object() ? config.value("model_type", nlohmann::json()) : config;
+  if (type.is_null() && is_llama_params(config)) type = "llama";
   std::string known;
   for (const KnownModel& entry : kModels) {
     if (entry.hf_type.empty()) continue;

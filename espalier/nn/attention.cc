@@ -110,7 +110,8 @@ Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
     return dense_backward(in, out, saved, ct, group);
   };
   const Tensor o =
-      custom_vjp("causal_attention", {rows, k, v}, {done.o_BXGK}, {done.log_sum_BGX}, backward)[0];
+      custom_vjp("causal_attention", {rows, k, v}, {checkpoint_name(done.o_BXGK, kAttentionOutput)},
+                 {checkpoint_name(done.log_sum_BGX, kAttentionOutput)}, backward)[0];
   return rows_to_heads(o, heads);
 }
 
@@ -127,6 +128,12 @@ Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& value
 
 namespace {
 
+Tensor automatic_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Ctx& cx) {
+  constexpr int64_t kLong = 1024;
+  if (has_fused_attention(q, cx)) return fused_attention(q, k, v, cx);
+  return q.dim(1) >= kLong ? flash_attention(q, k, v) : causal_attention(q, k, v);
+}
+
 struct Registry {
   Registry() {
     const auto add = [&](const char* name, auto attention) {
@@ -140,6 +147,8 @@ struct Registry {
     });
     add("flash",
         [](const Tensor& q, const Tensor& k, const Tensor& v) { return flash_attention(q, k, v); });
+    known["fused"] = {fused_attention, true};
+    known["auto"] = {automatic_attention, true};
   }
   struct Entry {
     Attention attention;

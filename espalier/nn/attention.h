@@ -31,6 +31,13 @@ inline constexpr int64_t kFlashBlock = 128;
 Tensor flash_attention(const Tensor& q_BTHK, const Tensor& k_BSGK, const Tensor& v_BSGK,
                        int64_t block = kFlashBlock);
 
+// "fused": the platform's own kernel (kernels/), which keeps what causal_attention keeps. Now there
+// is one for float32 on CPUs. Throws Error where there is none. On a mesh each device has its rows
+// of the batch and its heads; keys of a sharded sequence are gathered.
+Tensor fused_attention(const Tensor& q_BTHK, const Tensor& k_BSGK, const Tensor& v_BSGK,
+                       const Ctx& cx);
+bool has_fused_attention(const Tensor& q_BTHK, const Ctx& cx);
+
 // For inference, over a cache of keys and values: query t, at place `position` + t (`position` an
 // s32 scalar), sees the entries s <= position + t. Entries that none sees may hold any finite
 // numbers.
@@ -45,8 +52,9 @@ using Attention = std::function<Tensor(const Tensor& q_BTHK, const Tensor& k_BSG
 // Makes `attention` known to recipes by a name, also in place of one that was registered before.
 // Throws Error where the name is built in. Thread-safe.
 void register_attention(std::string name, Attention attention);
-// "dense", "flash", "flash:N" (blocks of N positions) or a registered one. Throws Error that lists
-// the known names. Thread-safe.
+// "auto", "dense", "flash", "flash:N" (blocks of N positions), "fused" or a registered one. "auto"
+// is "fused" where the platform has it, otherwise "flash" from 1024 positions on and "dense" below.
+// Throws Error that lists the known names. Thread-safe.
 Attention find_attention(const std::string& name);
 
 }  // namespace espalier

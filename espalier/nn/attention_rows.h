@@ -18,6 +18,10 @@ void check_attention(const char* name, const Tensor& q_BTHK, const Tensor& k_BSG
 Tensor heads_to_rows(const Tensor& q_BTHK, int64_t key_heads);
 Tensor rows_to_heads(const Tensor& x_BXGK, int64_t query_heads);
 
+// What a RematPolicy keeps attention's result by, and the log-sum-exp of its rows, which together
+// spare the backward pass the forward computation. Both are marked as operands of custom_vjp.
+inline constexpr const char* kAttentionOutput = "attn_out";
+
 // 1 / sqrt(K).
 double score_scale(const Tensor& q);
 

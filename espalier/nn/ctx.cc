@@ -36,6 +36,10 @@ const Placement& Ctx::placement() const {
   return placement_ == nullptr ? unknown : *placement_;
 }
 
+bool Ctx::has_kernels(DType dtype) const {
+  return placement().platform == "cpu" && placement().mesh.axes().empty() && dtype == DType::kF32;
+}
+
 Tensor Ctx::settled(const Tensor& x) const {
   return placement().platform == "cpu" ? optimization_barrier({x})[0] : x;
 }
@@ -43,6 +47,12 @@ Tensor Ctx::settled(const Tensor& x) const {
 Ctx Ctx::decoding(KvCache* cache) const {
   Ctx out = *this;
   out.cache_ = cache;
+  return out;
+}
+
+Ctx Ctx::rematerializing(RematPolicy policy) const {
+  Ctx out = *this;
+  out.remat_ = std::move(policy);
   return out;
 }
 

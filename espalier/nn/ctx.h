@@ -3,8 +3,11 @@
 // It is passed explicitly; nothing is global.
 #pragma once
 
+#include <optional>
+
 #include "espalier/nn/param.h"
 #include "espalier/nn/placement.h"
+#include "espalier/ops/control.h"
 
 namespace espalier {
 
@@ -23,13 +26,17 @@ class Ctx {
   // summed in that type.
   Tensor stored(Param p) const;
 
-  // Computes in another type than float32, which parameters stay in.
+  // Computes in another type than float32, whatever parameters are held in.
   Ctx computing(DType dtype) const;
   DType dtype() const { return dtype_; }
 
   // Tells where the call will run. Without it that is one device of an unknown platform.
   Ctx on(PlacementPtr placement) const;
   const Placement& placement() const;
+
+  // Whether kernels/ has code for arrays of this type where the call runs: float32 on one CPU
+  // device. (Attention's kernel also runs on a mesh of them.)
+  bool has_kernels(DType dtype) const;
 
   // The input of a layer that multiplies matrices, computed once and whole before it: XLA for CPU
   // otherwise computes a norm or activation again for each of the layouts that its matmuls want. On
@@ -39,6 +46,10 @@ class Ctx {
   // Makes this a training context: dropout draws from `key` (u32[2]).
   Ctx training(Tensor key) const;
   bool is_training() const { return !key_.empty(); }
+
+  // Makes stacks of layers compute in the backward pass again what the policy does not keep.
+  Ctx rematerializing(RematPolicy policy) const;
+  const std::optional<RematPolicy>& remat() const { return remat_; }
 
   // Makes this a context of inference: attention reads and extends `cache`, which is not owned and
   // must outlive the calls.
@@ -68,6 +79,7 @@ class Ctx {
   Tensor key_;
   DType dtype_ = DType::kF32;
   PlacementPtr placement_;
+  std::optional<RematPolicy> remat_;
   KvCache* cache_ = nullptr;
   bool plain_attention_ = false;
   mutable uint32_t draws_ = 0;  // dropout calls so far

@@ -199,8 +199,9 @@ Tensor flash_attention(const Tensor& q_BTHK, const Tensor& k_BSGK, const Tensor&
                                  const Tensors& ct) {
     return flash_backward(blocks, in, out, saved, ct);
   };
-  const Tensor result = custom_vjp("flash_attention", {q_BXGK, k_BSGK, v_BSGK}, {o},
-                                   {done[4] + log(sums)}, backward)[0];
+  const Tensor result = custom_vjp(
+      "flash_attention", {q_BXGK, k_BSGK, v_BSGK}, {checkpoint_name(o, kAttentionOutput)},
+      {checkpoint_name(done[4] + log(sums), kAttentionOutput)}, backward)[0];
   return rows_to_heads(result, heads);
 }
 

@@ -20,18 +20,21 @@ Tensor extend(Tensor& cache, const Tensor& fresh, const KvCache& at) {
   layer[0] = 1;
   const Tensor own = dynamic_slice(cache, {at.layer, zero, zero, zero, zero}, layer);
   layer.erase(layer.begin());
-  return transpose(shard(reshape(own, layer), {"batch", "heads", "", "head_dim"}), {0, 2, 1, 3});
+  return transpose(shard(reshape(own, layer), {"batch", kKeyHeads, "", "head_dim"}), {0, 2, 1, 3});
 }
 
 }  // namespace
 
-LogicalAxes kv_axes() { return {"", "batch", "heads", "", "head_dim"}; }
+LogicalAxes kv_axes() { return {"", "batch", kKeyHeads, "", "head_dim"}; }
 
 Tensor attend(const Attention& attention, const Tensor& q, const Tensor& k, const Tensor& v,
               const Ctx& cx) {
   KvCache* cache = cx.cache();
   if (cache == nullptr) {
-    return cx.is_attention_plain() ? causal_attention(q, k, v) : attention(q, k, v, cx);
+    const auto named = [](const Tensor& x) { return checkpoint_name(x, "qkv"); };
+    const Tensor q_in = named(q), k_in = named(k), v_in = named(v);
+    return cx.is_attention_plain() ? causal_attention(q_in, k_in, v_in)
+                                   : attention(q_in, k_in, v_in, cx);
   }
   const Tensor keys = extend(cache->keys, k, *cache);
   const Tensor values = extend(cache->values, v, *cache);

@@ -16,6 +16,9 @@ struct KvCache {
   Tensor layer{};   // s32 scalar: whose turn it is; the stack of layers sets it
 };
 
+// The logical axis of heads of keys and values: split as other heads are, unless a rule names it.
+inline constexpr const char* kKeyHeads = "kv_heads|heads";
+
 // What a model needs of a cache.
 struct KvShape {
   int64_t layers = 0, heads = 0, head_dim = 0;
@@ -26,8 +29,9 @@ struct KvShape {
 // The logical axes of its arrays.
 LogicalAxes kv_axes();
 
-// What an attention layer calls. Without a cache: `attention` of q, k and v, or causal_attention
-// where `cx` says so. With one: k and v are put into it, and q sees all positions up to its own.
+// What an attention layer calls. Without a cache: `attention` of q, k and v, which a RematPolicy
+// can keep by the name "qkv", or causal_attention where `cx` says so. With one: k and v are put
+// into it, and q sees all positions up to its own.
 Tensor attend(const Attention& attention, const Tensor& q_BTHK, const Tensor& k_BTHK,
               const Tensor& v_BTHK, const Ctx& cx);
 

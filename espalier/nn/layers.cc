@@ -4,6 +4,7 @@
 
 #include "espalier/ops/annotate.h"
 #include "espalier/ops/elementwise.h"
+#include "espalier/ops/kernel_calls.h"
 #include "espalier/ops/reduce.h"
 #include "espalier/ops/shape.h"
 #include "espalier/ops/source.h"
@@ -118,6 +119,83 @@ Tensor layer_norm(const Tensor& input, const Tensor& scale, const Tensor& bias, 
   }
   return custom_vjp("layer_norm", inputs, {convert(y, input.dtype())}, {mean_x, rstd},
                     layer_norm_backward)[0];
+}
+
+namespace {
+
+Tensors rms_norm_backward(const Tensors& in, const Tensors&, const Tensors& saved,
+                          const Tensors& ct) {
+  const DType wide = saved[0].dtype();
+  const Tensor x = convert(in[0], wide), dy = convert(ct[0], wide);
+  const Tensor root = along_last(saved[0], x.dims());
+  const Tensor normal = x * root;
+  const Tensor dn = dy * convert(in[1], wide);
+  const int64_t last = x.rank() - 1;
+  const Tensor mean_n = along_last(mean(dn * normal, {last}), x.dims());
+  std::vector<int64_t> rows;
+  for (int64_t d = 0; d < last; ++d) rows.push_back(d);
+  return {convert(root * (dn - normal * mean_n), in[0].dtype()),
+          convert(reduce_sum(dy * normal, rows), in[1].dtype())};
+}
+
+}  // namespace
+
+Tensor rms_norm(const Tensor& input, const Tensor& scale, double epsilon) {
+  const DType wide = accumulate_type(input.dtype());
+  const Tensor x = convert(input, wide);
+  const Tensor root = rsqrt(mean(x * x, {x.rank() - 1}) + epsilon);
+  const Tensor y = x * along_last(root, x.dims()) * convert(scale, wide);
+  return custom_vjp("rms_norm", {input, scale}, {convert(y, input.dtype())}, {root},
+                    rms_norm_backward)[0];
+}
+
+Tensor swiglu(const Tensor& gate, const Tensor& up) {
+  const DType wide = accumulate_type(gate.dtype());
+  const Tensor g = convert(gate, wide), u = convert(up, wide);
+  const auto backward = [](const Tensors& in, const Tensors&, const Tensors&, const Tensors& ct) {
+    const DType w = accumulate_type(in[0].dtype());
+    const Tensor x = convert(in[0], w), up_x = convert(in[1], w), dy = convert(ct[0], w);
+    const Tensor s = logistic(x);
+    const Tensor slope = s * (x * (1.0 - s) + 1.0);
+    return Tensors{convert(dy * up_x * slope, in[0].dtype()), convert(dy * x * s, in[1].dtype())};
+  };
+  return custom_vjp("swiglu", {gate, up}, {convert(g * logistic(g) * u, gate.dtype())}, {},
+                    backward)[0];
+}
+
+namespace {
+
+Tensor gelu_by_kernel(const Tensor& x, bool tanh) {
+  const auto backward = [tanh](const Tensors& in, const Tensors&, const Tensors&,
+                               const Tensors& ct) {
+    return Tensors{gelu_gradient_kernel(in[0], tanh, ct[0])};
+  };
+  return custom_vjp("gelu_kernel", {x}, {gelu_kernel(x, tanh)}, {}, backward)[0];
+}
+
+}  // namespace
+
+Tensor gelu(const Tensor& x, const Ctx& cx) {
+  return cx.has_kernels(x.dtype()) ? gelu_by_kernel(x, false) : gelu(x);
+}
+
+Tensor gelu_tanh(const Tensor& x, const Ctx& cx) {
+  return cx.has_kernels(x.dtype()) ? gelu_by_kernel(x, true) : gelu_tanh(x);
+}
+
+Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& bias, double epsilon,
+                  const Ctx& cx) {
+  if (!cx.has_kernels(x.dtype())) return layer_norm(x, scale, bias, epsilon);
+  const LayerNormKernelResult done = layer_norm_kernel(x, scale, bias, epsilon);
+  const auto backward = [](const Tensors& in, const Tensors&, const Tensors& saved,
+                           const Tensors& ct) {
+    Tensors out = layer_norm_gradient_kernel(in[0], in[1], saved[0], saved[1], ct[0]);
+    out.resize(in.size());
+    return out;
+  };
+  Tensors inputs = {x, scale};
+  if (!bias.empty()) inputs.push_back(bias);
+  return custom_vjp("layer_norm_kernel", inputs, {done.y}, {done.mean, done.rstd}, backward)[0];
 }
 
 }  // namespace espalier

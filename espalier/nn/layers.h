@@ -19,12 +19,27 @@ Tensor relu(const Tensor& x);  // gradient 0 at 0
 
 // Gaussian error linear unit, x Phi(x), and its approximation by tanh (Hendrycks and Gimpel 2016).
 // Own gradients: they keep x alone. Computed in float32 or wider.
+// With a context, by a kernel where there is one.
 Tensor gelu(const Tensor& x);
 Tensor gelu_tanh(const Tensor& x);
+Tensor gelu(const Tensor& x, const Ctx& cx);
+Tensor gelu_tanh(const Tensor& x, const Ctx& cx);
 
 // (x - mean) / sqrt(variance + epsilon) * scale + bias over the last dim, with its own gradient:
 // it keeps x, the mean and the reciprocal deviation. `bias` may be empty. Computed in float32 or
 // wider; the result has x's type. Ba, Kiros and Hinton (2016).
+// With a context, by a kernel where there is one.
 Tensor layer_norm(const Tensor& x_BTD, const Tensor& scale_D, const Tensor& bias_D, double epsilon);
+Tensor layer_norm(const Tensor& x_BTD, const Tensor& scale_D, const Tensor& bias_D, double epsilon,
+                  const Ctx& cx);
+
+// x / sqrt(mean of x^2 + epsilon) * scale over the last dim, with its own gradient: it keeps x and
+// the reciprocal root. Computed in float32 or wider; the result has x's type. Zhang and Sennrich
+// (2019).
+Tensor rms_norm(const Tensor& x_BTD, const Tensor& scale_D, double epsilon);
+
+// silu(gate) * up with silu(x) = x / (1 + exp(-x)): the gated linear unit of Shazeer (2020). Own
+// gradient: it keeps the operands alone. Computed in float32 or wider; the result has their type.
+Tensor swiglu(const Tensor& gate, const Tensor& up);
 
 }  // namespace espalier

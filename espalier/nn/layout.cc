@@ -9,6 +9,29 @@
 
 namespace espalier {
 
+namespace {
+
+// Empty also where checkpoints cut the array otherwise than between dims.
+StoredShape stored_shape(const ParamSpec& spec) {
+  const Dims& stored = spec.form.stored_dims;
+  if (stored.empty() || stored == spec.dims) return {};
+  const size_t front = spec.layers > 0 ? 1 : 0;
+  StoredShape out{std::vector<size_t>(front, 0), spec.array_dims()};
+  size_t at = 0;
+  for (const int64_t size : stored) {
+    out.first.push_back(front + at);
+    int64_t covered = 1;
+    do {
+      if (at == spec.dims.size()) return {};
+      covered *= spec.dims[at++];
+    } while (covered < size);
+    if (covered != size) return {};
+  }
+  return at == spec.dims.size() ? out : StoredShape();
+}
+
+}  // namespace
+
 std::vector<ParamLayout> layout_params(const ParamSpecs& specs, const ShardingRules& rules,
                                        const Mesh& mesh) {
   std::vector<ParamLayout> out;
@@ -17,8 +40,8 @@ std::vector<ParamLayout> layout_params(const ParamSpecs& specs, const ShardingRu
     names.push_back(spec.name);
     const LogicalAxes axes = spec.array_axes();
     // Apart, since g++ 12 frees the dims twice where an initializer after them throws.
-    PartitionSpec split = rules.resolve_param(spec.name, axes, mesh);
-    ParamLayout layout{{DType::kF32, spec.array_dims()}, std::move(split)};
+    PartitionSpec split = rules.resolve_param(spec.name, axes, mesh, stored_shape(spec));
+    ParamLayout layout{{spec.dtype, spec.array_dims()}, std::move(split)};
     for (size_t d = 0; d < axes.size(); ++d) {
       const int64_t parts = mesh.size(layout.spec[d]);
       int64_t& size = layout.type.dims[d];
@@ -71,7 +94,7 @@ Tensors initialize(const ParamSpecs& specs, const std::vector<ParamLayout>& layo
                    const Tensor& key) {
   Tensors out;
   for (size_t i = 0; i < specs.size(); ++i) {
-    Tensor value = value_of(specs[i], key);
+    const Tensor value = convert(value_of(specs[i], key), specs[i].dtype);
     Dims high = layouts[i].type.dims;
     for (size_t d = 0; d < high.size(); ++d) high[d] -= value.dims()[d];
     const bool padded = layouts[i].type.dims != value.dims();

@@ -17,8 +17,9 @@ struct ParamLayout {
 std::vector<ParamLayout> layout_params(const ParamSpecs& specs, const ShardingRules& rules,
                                        const Mesh& mesh);
 
-// Initial values (f32) in these layouts, padding zero. The value of a parameter depends on `key`
-// (u32[2]), its name and its shape, not on the mesh nor on whether layers are stacked.
+// Initial values in these layouts, padding zero: drawn as f32, in the parameters' types. The value
+// of a parameter depends on `key` (u32[2]), its name and its shape, not on the mesh nor on whether
+// layers are stacked.
 Tensors initialize(const ParamSpecs& specs, const std::vector<ParamLayout>& layouts,
                    const Tensor& key);
 

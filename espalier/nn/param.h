@@ -48,7 +48,8 @@ struct ParamSpec {
   LogicalAxes axes;    // one per dim
   int64_t layers = 0;  // above 0: one array (layers, dims...) holds this parameter of all layers
   ParamKind kind = ParamKind::kHidden;
-  ParamForm form;
+  ParamForm form{};
+  DType dtype = DType::kF32;  // it is held and updated in
 
   // Shape and axes of the array: with a dim "layers" in front where stacked.
   Dims array_dims() const;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "espalier/nn/kv_cache.h"
+#include "espalier/ops/annotate.h"
 #include "espalier/ops/control.h"
 #include "espalier/ops/source.h"
 
@@ -14,7 +15,8 @@ enum class Layers { kScan, kUnroll };
 
 // Block needs a constructor Block(Init, Args...) and Tensor operator()(const Tensor&, const Ctx&)
 // const that keeps the type of its input. Both ways give the same parameters under the same names,
-// and the same dropout masks.
+// and the same dropout masks. Without a cache, each layer is rematerialized as the context says
+// (Ctx::remat); a policy can keep the layer's input by the name "block_input".
 template <class Block>
 class Stack {
  public:
@@ -35,7 +37,7 @@ class Stack {
       for (int64_t i = 0; i < layers_; ++i) {
         const Tensor layer = full_int({DType::kS32, {}}, i);
         if (cx.cache() != nullptr) cx.cache()->layer = layer;
-        out = blocks_[static_cast<size_t>(i)](out, cx.layer(0, {}, layer));
+        out = run(blocks_[static_cast<size_t>(i)], out, cx.layer(0, {}, layer));
       }
       return out;
     }
@@ -48,7 +50,7 @@ class Stack {
     const auto body = [&](const Tensors& carry, const Tensors& now) -> ScanResult {
       Tensors values(now.begin(), now.end() - 1);
       const Ctx own = cx.layer(first_, std::move(values), now.back());
-      if (cache == nullptr) return {{blocks_[0](carry[0], own)}, {}};
+      if (cache == nullptr) return {{run(blocks_[0], carry[0], own)}, {}};
       KvCache here{carry[1], carry[2], cache->position, now.back()};
       const Tensor out = blocks_[0](carry[0], own.decoding(&here));
       return {{out, here.keys, here.values}, {}};
@@ -59,6 +61,14 @@ class Stack {
   }
 
  private:
+  Tensor run(const Block& block, const Tensor& x, const Ctx& own) const {
+    if (!own.remat() || own.cache() != nullptr) return block(x, own);
+    const auto body = [&](const Tensors& in) -> Tensors {
+      return {block(checkpoint_name(in[0], "block_input"), own)};
+    };
+    return remat(body, {x}, *own.remat(), how_ == Layers::kUnroll)[0];
+  }
+
   Layers how_;
   int64_t layers_;
   size_t first_ = 0, last_ = 0;

@@ -57,6 +57,28 @@ std::vector<TensorType> StopGradient::infer(Types in) const {
 Tensors StopGradient::vjp(const VjpArgs&) const { return {Tensor()}; }
 void StopGradient::lower(hlo::Writer& w, const Node& node) const { alias(w, node, 0); }
 
+std::vector<TensorType> CheckpointName::infer(Types in) const {
+  require_operands(name(), in, 1);
+  return {in[0]};
+}
+Tensors CheckpointName::vjp(const VjpArgs& a) const { return a.ct; }
+void CheckpointName::lower(hlo::Writer& w, const Node& node) const { alias(w, node, 0); }
+
+std::vector<TensorType> PlaceInMemory::infer(Types in) const {
+  require_operands(name(), in, 1);
+  return {in[0]};
+}
+Tensors PlaceInMemory::vjp(const VjpArgs& a) const { return a.ct; }
+void PlaceInMemory::lower(hlo::Writer& w, const Node& node) const {
+  const std::string id = w.fresh(), type = hlo::type_text(node.types[0]);
+  w.line(id + " = stablehlo.custom_call @annotate_device_placement(" + w.value(node.operands[0]) +
+         ") {backend_config = \"\", has_side_effect = true, mhlo.frontend_attributes = "
+         "{_xla_buffer_placement = \"" +
+         (kind == MemoryKind::kDevice ? "device" : "pinned_host") + "\"}} : (" + type + ") -> " +
+         type);
+  w.bind(Tensor(node.shared_from_this(), 0), id);
+}
+
 std::vector<TensorType> CustomVjp::infer(Types in) const {
   if (in.size() < inputs + outputs) {
     fail(name(), "'" + backward->name + "' needs " + std::to_string(inputs) + " inputs and " +
@@ -90,6 +112,10 @@ void CustomVjp::lower(hlo::Writer& w, const Node& node) const { alias(w, node, i
 Tensor shard(const Tensor& x, LogicalAxes axes) { return apply(Shard{std::move(axes)}, {x}); }
 Tensors optimization_barrier(const Tensors& xs) { return apply_all(OptimizationBarrier{}, xs); }
 Tensor stop_gradient(const Tensor& x) { return apply(StopGradient{}, {x}); }
+Tensor checkpoint_name(const Tensor& x, std::string name) {
+  return apply(CheckpointName{std::move(name)}, {x});
+}
+Tensor place_in_memory(const Tensor& x, MemoryKind kind) { return apply(PlaceInMemory{kind}, {x}); }
 
 Tensors custom_vjp(
     std::string name, const Tensors& inputs, const Tensors& outputs, const Tensors& residuals,

@@ -1,5 +1,5 @@
 // Operations that compute nothing and say something: sharding constraints, barriers, gradient
-// stops and gradients of one's own.
+// stops, names for policies, places in memory, and gradients of one's own.
 #pragma once
 
 #include <functional>
@@ -27,6 +27,21 @@ struct StopGradient {
   ESPALIER_OP_RULES(StopGradient, "stop_gradient");
 };
 
+// The operand under a name by which a RematPolicy (control.h) can keep it.
+struct CheckpointName {
+  std::string value_name;
+  ESPALIER_OP_RULES(CheckpointName, "checkpoint_name");
+};
+
+// The operand in a memory of the machine: the device's own, or the host's, which the device reads
+// over the bus. XLA moves it in the background where it can. For platforms that have both (TPU,
+// GPU).
+enum class MemoryKind { kDevice, kPinnedHost };
+struct PlaceInMemory {
+  MemoryKind kind = MemoryKind::kDevice;
+  ESPALIER_OP_RULES(PlaceInMemory, "place_in_memory");
+};
+
 // Backward rule of custom_vjp: from (inputs, outputs, residuals) and the outputs' cotangents (an
 // empty one is zero) to one cotangent per input. It may use no tensors but those, since the graph
 // it was made for is rebuilt by transformations.
@@ -48,6 +63,8 @@ struct CustomVjp {
 Tensor shard(const Tensor& x, LogicalAxes axes);
 Tensors optimization_barrier(const Tensors& xs);
 Tensor stop_gradient(const Tensor& x);
+Tensor checkpoint_name(const Tensor& x, std::string name);
+Tensor place_in_memory(const Tensor& x, MemoryKind kind);
 
 // `outputs` and `residuals` were computed from `inputs`; differentiating an output with respect to
 // an input uses `rule` in place of the rules of the operations between.

@@ -1,9 +1,11 @@
 #include "espalier/ops/control.h"
 
 #include <algorithm>
+#include <set>
 
 #include "espalier/hlo/writer.h"
 #include "espalier/ir/parameter.h"
+#include "espalier/ops/annotate.h"
 #include "espalier/ops/source.h"
 
 namespace espalier {
@@ -373,11 +375,32 @@ Tensors cond(const Tensor& predicate, const std::function<Tensors()>& on_true,
   return apply_all(Cond{t, f}, operands);
 }
 
-Tensors remat(const std::function<Tensors(const Tensors&)>& body, const Tensors& operands) {
+namespace {
+
+void require_names(const RematPolicy& policy, const Function& body) {
+  if (policy.saves != RematPolicy::Saves::kNames) return;
+  std::set<std::string> known;
+  for (const auto& node : reachable(body.results)) {
+    if (const auto* named = node->as<CheckpointName>()) known.insert(named->value_name);
+  }
+  for (const std::string& name : policy.names) {
+    if (known.contains(name)) continue;
+    std::string list;
+    for (const std::string& one : known) list += (list.empty() ? "'" : ", '") + one + "'";
+    fail("remat", "no value of the body is named '" + name + "' (train.remat_names); " +
+                      (known.empty() ? "none has a name" : "there are " + list));
+  }
+}
+
+}  // namespace
+
+Tensors remat(const std::function<Tensors(const Tensors&)>& body, const Tensors& operands,
+              const RematPolicy& policy, bool guarded) {
   const Closed closed = trace_inside(types_of(operands), body);
+  require_names(policy, *closed.function);
   Tensors all = closed.captured;
   all.insert(all.end(), operands.begin(), operands.end());
-  return apply_all(Remat{closed.function}, all);
+  return apply_all(Remat{closed.function, policy, guarded}, all);
 }
 
 }  // namespace espalier

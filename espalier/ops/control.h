@@ -2,6 +2,10 @@
 // takes from outside becomes an operand. Their gradients belong to espalier/transform.
 #pragma once
 
+#include <compare>
+#include <string>
+#include <vector>
+
 #include "espalier/ir/function.h"
 #include "espalier/ops/rules.h"
 
@@ -33,10 +37,29 @@ struct Cond {
   ESPALIER_OP_RULES(Cond, "cond");
 };
 
-// The body's results; under differentiation the body is computed again in the backward pass
-// instead of keeping what it computed.
+// Which values of a rematerialized body are kept for its backward pass.
+struct RematPolicy {
+  enum class Saves {
+    kNothing,
+    kDots,                 // results of matrix products
+    kDotsWithNoBatchDims,  // of those without batch dims: a layer's products with its weights
+    kNames,                // what checkpoint_name() gave one of `names`
+  };
+  Saves saves = Saves::kNothing;
+  std::vector<std::string> names{};  // for kNames
+  bool offload = false;              // kept values wait in the host's memory
+  auto operator<=>(const RematPolicy&) const = default;
+};
+
+// The body's results; under differentiation the backward pass computes again, from the operands and
+// what `policy` keeps, what it reads of the body. What the policy names inside the bodies of this
+// body's own operations (a scan, a manual region) is not kept.
 struct Remat {
   FunctionPtr body;
+  RematPolicy policy{};
+  // A barrier keeps the compiler from merging the second computation with the first. In a scan's
+  // body there is no need, since the two are in different loops.
+  bool guarded = true;
   ESPALIER_OP_RULES(Remat, "remat");
 };
 
@@ -54,6 +77,8 @@ Tensors while_loop(const std::function<Tensor(const Tensors& state)>& condition,
 Tensors cond(const Tensor& predicate, const std::function<Tensors()>& on_true,
              const std::function<Tensors()>& on_false);
 
-Tensors remat(const std::function<Tensors(const Tensors&)>& body, const Tensors& operands);
+// Throws Error where the policy names values that the body has not.
+Tensors remat(const std::function<Tensors(const Tensors&)>& body, const Tensors& operands,
+              const RematPolicy& policy = {}, bool guarded = true);
 
 }  // namespace espalier

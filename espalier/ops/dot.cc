@@ -111,7 +111,49 @@ Tensors DotGeneral::vjp(const VjpArgs& a) const {
                        false)};
 }
 
+namespace {
+
+// Dims that follow each other, from the first on.
+bool consecutive(const Ints& dims) {
+  for (size_t i = 1; i < dims.size(); ++i) {
+    if (dims[i] != dims[i - 1] + 1) return false;
+  }
+  return true;
+}
+
+// The operand with its contracted dims as one.
+std::string merged(hlo::Writer& w, const Tensor& operand, const Ints& contract, TensorType& type) {
+  type = operand.type();
+  const auto first = type.dims.begin() + contract[0];
+  int64_t size = 1;
+  for (const int64_t d : contract) size *= type.dims[static_cast<size_t>(d)];
+  type.dims.erase(first + 1, first + static_cast<int64_t>(contract.size()));
+  type.dims[static_cast<size_t>(contract[0])] = size;
+  const std::string id = w.fresh();
+  w.line(id + " = stablehlo.reshape " + w.value(operand) + " : (" + hlo::type_text(operand.type()) +
+         ") -> " + hlo::type_text(type));
+  return id;
+}
+
+}  // namespace
+
 void DotGeneral::lower(hlo::Writer& w, const Node& node) const {
+  // On one device a product over several dims is one over their merged dim, and XLA for CPU then
+  // transposes by its blocked copy, not by a loop over three dims. On a mesh each dim keeps its
+  // own sharding.
+  if (w.mesh().axes().empty() && left_batch.empty() && left_contract.size() > 1 &&
+      consecutive(left_contract) && consecutive(right_contract)) {
+    TensorType left, right;
+    const std::string a = merged(w, node.operands[0], left_contract, left);
+    const std::string b = merged(w, node.operands[1], right_contract, right);
+    const std::string id = w.fresh();
+    w.line(id + " = stablehlo.dot_general " + a + ", " + b + ", contracting_dims = [" +
+           std::to_string(left_contract[0]) + "] x [" + std::to_string(right_contract[0]) +
+           "] : (" + hlo::type_text(left) + ", " + hlo::type_text(right) + ") -> " +
+           hlo::type_text(node.types[0]));
+    w.bind(Tensor(node.shared_from_this(), 0), id);
+    return;
+  }
   std::string dims;
   const auto list = [&](const char* key, const Ints& values) {
     if (!values.empty())

@@ -30,7 +30,8 @@ using AllOps =
     OpList<Parameter, Splat, Constant, Iota, Unary, Binary, Compare, Select, Convert,
            BitcastConvert, Reshape, BroadcastInDim, Transpose, Slice, Pad, Concatenate, Reverse,
            DynamicSlice, DynamicUpdateSlice, Take, AddRows, Reduce, TopK, DotGeneral, Threefry,
-           Shard, OptimizationBarrier, StopGradient, CustomVjp, CustomCall, Scan, While, Cond,
-           Remat, ShardMap, AllReduce, AllGather, ReduceScatter, CollectivePermute, AllToAll>;
+           Shard, OptimizationBarrier, StopGradient, CheckpointName, PlaceInMemory, CustomVjp,
+           CustomCall, Scan, While, Cond, Remat, ShardMap, AllReduce, AllGather, ReduceScatter,
+           CollectivePermute, AllToAll>;
 
 }  // namespace espalier

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "espalier/pjrt/proto/hlo.pb.h"
+#include "espalier/pjrt/hlo_module.h"
 
 namespace espalier {
-namespace {
-
-Result<wire::HloModuleProto> parse(const OptimizedProgram& program) {
+Result<wire::HloModuleProto> parse_hlo(const OptimizedProgram& program) {
   bool parsed = false;
   wire::HloModuleProtoWithConfig with_config;
   if (program.format == "hlo_with_config") {
@@ -29,9 +27,11 @@ Result<wire::HloModuleProto> parse(const OptimizedProgram& program) {
   return std::move(*with_config.mutable_hlo_module());
 }
 
+namespace {
+
 template <class Visit>
 Result<Counts> count(const OptimizedProgram& program, const Visit& visit) {
-  ESPALIER_ASSIGN(const auto module, parse(program));
+  ESPALIER_ASSIGN(const auto module, parse_hlo(program));
   Counts counts;
   for (const auto& computation : module.computations()) {
     for (const auto& instruction : computation.instructions()) visit(instruction, counts);

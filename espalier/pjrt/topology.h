@@ -29,6 +29,7 @@ class Topology {
   Topology(Topology&&) noexcept = default;
   Topology& operator=(Topology&&) noexcept = default;
 
+  const Plugin& plugin() const { return *plugin_; }
   const std::string& platform_name() const { return platform_name_; }
   const std::string& platform_version() const { return platform_version_; }
   const std::vector<DeviceDescription>& devices() const { return devices_; }

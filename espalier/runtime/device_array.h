@@ -47,6 +47,7 @@ class DeviceArray {
   const TensorType& type() const { return layout_->type; }
   const PartitionSpec& spec() const { return layout_->spec; }
   const LayoutPtr& layout() const { return layout_; }
+  const Runtime* runtime() const { return runtime_.get(); }  // null where empty
   const std::vector<Buffer>& shards() const { return shards_; }
   std::vector<Buffer>& shards() { return shards_; }
 

@@ -6,8 +6,9 @@
 #include "espalier/base/file.h"
 #include "espalier/base/log.h"
 #include "espalier/base/sha256.h"
+#include "espalier/runtime/module_text.h"
 #include "espalier/runtime/program_cache.h"
-#include "espalier/transform/module.h"
+#include "espalier/runtime/saved_program.h"
 
 namespace espalier {
 namespace {
@@ -41,17 +42,9 @@ std::string cache_key(const Runtime& runtime, std::string_view module, std::stri
 // the run.
 Result<LoadedExecutable> load_or_compile(Runtime& runtime, const std::string& module,
                                          CompileReport& report) {
-  CompileOptions options;
-  options.num_partitions = runtime.mesh().size();
-  options.device_ids = runtime.device_ids();
   Client& client = runtime.client();
-  if (client.platform_name() == "cpu" && options.num_partitions > 1) {
-    // XLA ends the process when a device has waited 40 s for the others at a collective. Virtual
-    // devices share a few cores, and a large step can keep them apart for longer than that.
-    options.overrides = {{"xla_cpu_collective_call_warn_stuck_seconds", int64_t{300}},
-                         {"xla_cpu_collective_call_terminate_timeout_seconds", int64_t{1800}},
-                         {"xla_cpu_collective_timeout_seconds", int64_t{1800}}};
-  }
+  const CompileOptions options =
+      compile_options(client.platform_name(), runtime.mesh(), runtime.device_ids());
   const auto& folder = runtime.options().program_cache;
   if (folder.empty()) return client.compile(module, options);
 
@@ -92,39 +85,25 @@ Program::Program(std::shared_ptr<Runtime> runtime, std::string name, LoadedExecu
       name_(std::move(name)),
       executable_(std::make_unique<LoadedExecutable>(std::move(executable))) {}
 
-Result<Program> compile(const std::shared_ptr<Runtime>& runtime, ProgramSpec spec) {
+Result<Program> compile(const std::shared_ptr<Runtime>& runtime, ProgramSpec spec,
+                        const SavedProgram* saved) {
   const auto start = std::chrono::steady_clock::now();
-  if (spec.arguments.size() != spec.function.params.size() ||
-      spec.results.size() != spec.function.results.size()) {
-    throw Error("[compile] '" + spec.name + "' needs a layout for each of " +
-                std::to_string(spec.function.params.size()) + " arguments and " +
-                std::to_string(spec.function.results.size()) + " results");
-  }
-  ModuleOptions options;
-  options.name = spec.name;
-  options.mesh = runtime->mesh();
-  options.rules = spec.rules;
-  for (size_t i = 0; i < spec.arguments.size(); ++i) {
-    const ArrayLayout& layout = *spec.arguments[i].layout;
-    if (layout.type != spec.function.params[i].type()) {
-      throw Error("[compile] argument '" + spec.arguments[i].name + "' is " +
-                  to_string(layout.type) + ", but the function takes " +
-                  to_string(spec.function.params[i].type()));
-    }
-    shard_dims(runtime->mesh(), layout.spec, layout.type.dims,
-               "argument '" + spec.arguments[i].name + "'");
-    options.in_specs.push_back(layout.spec);
-  }
-  options.out_specs.assign(spec.results.begin(), spec.results.end());
-  options.donated = spec.donated;
-  const std::string module = to_stablehlo(spec.function, options);
-
+  const std::string module = module_text(spec, runtime->mesh());
   CompileReport report;
   report.module_bytes = module.size();
-  Result<LoadedExecutable> loaded = load_or_compile(*runtime, module, report);
+  report.digest = program_digest(module);
+  if (saved != nullptr) {
+    ESPALIER_TRY(check_saved(*saved, runtime->client().plugin(), runtime->client().platform_name(),
+                             runtime->mesh(), report.digest));
+    report.from_file = true;
+  }
+  Result<LoadedExecutable> loaded = saved == nullptr
+                                        ? load_or_compile(*runtime, module, report)
+                                        : runtime->client().deserialize_and_load(saved->bytes);
   if (!loaded.ok()) {
     return Failure{not_usage(loaded.failure().code),
-                   "compiling '" + spec.name + "' failed: " + loaded.failure().message};
+                   (saved == nullptr ? "compiling '" : "loading '") + spec.name +
+                       "' failed: " + loaded.failure().message};
   }
   Program program(runtime, std::move(spec.name), std::move(loaded).value());
   const auto& on = program.executable_->devices();
@@ -168,6 +147,13 @@ Result<std::vector<DeviceArray>> Program::run(std::span<DeviceArray* const> argu
     if (array.empty()) {
       return Failure{Code::kInvalidArgument, "argument '" + wanted.name + "' of '" + name_ +
                                                  "' is empty; was it donated to an earlier run?"};
+    }
+    if (array.runtime() != runtime_.get() && array.runtime()->mesh() != runtime_->mesh()) {
+      return Failure{Code::kInvalidArgument,
+                     "argument '" + wanted.name + "' of '" + name_ + "' lies on the mesh " +
+                         array.runtime()->mesh().to_string() + " as " + to_string(*array.layout()) +
+                         ", but is compiled for the mesh " + runtime_->mesh().to_string() + " as " +
+                         to_string(*wanted.layout)};
     }
     if (array.layout() != wanted.layout && *array.layout() != *wanted.layout) {
       return Failure{Code::kInvalidArgument, "argument '" + wanted.name + "' of '" + name_ +

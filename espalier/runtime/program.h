@@ -34,17 +34,20 @@ struct ProgramSpec {
 
 // What compiling took and gave.
 struct CompileReport {
-  bool from_cache = false;
+  bool from_cache = false, from_file = false;
   double seconds = 0;
   size_t module_bytes = 0;  // of the StableHLO text
+  std::string digest;       // program_digest of that text
 };
+
+struct SavedProgram;  // saved_program.h
 
 // Runs may be started from one thread at a time.
 class Program {
  public:
   // Starts a run and returns before it is done. Donated arguments become empty, also when the run
-  // fails. An argument whose shape or split differs from what was compiled is kInvalidArgument,
-  // naming it and both layouts.
+  // fails. An argument whose shape or split differs from what was compiled, or that lies on another
+  // mesh, is kInvalidArgument, naming it and both layouts or meshes.
   Result<std::vector<DeviceArray>> run(std::span<DeviceArray* const> arguments);
   Result<std::vector<DeviceArray>> run(std::initializer_list<DeviceArray*> arguments) {
     return run(std::span<DeviceArray* const>(arguments.begin(), arguments.size()));
@@ -57,7 +60,8 @@ class Program {
   const std::vector<LayoutPtr>& result_layouts() const { return results_; }
 
  private:
-  friend Result<Program> compile(const std::shared_ptr<Runtime>& runtime, ProgramSpec spec);
+  friend Result<Program> compile(const std::shared_ptr<Runtime>& runtime, ProgramSpec spec,
+                                 const SavedProgram* saved);
   Program(std::shared_ptr<Runtime> runtime, std::string name, LoadedExecutable executable);
 
   std::shared_ptr<Runtime> runtime_;
@@ -72,8 +76,11 @@ class Program {
 };
 
 // Prints the function as StableHLO and compiles it, or loads it from the runtime's program cache.
-// Throws Error where a dim is not divided evenly; a compiler's refusal is a failure.
-Result<Program> compile(const std::shared_ptr<Runtime>& runtime, ProgramSpec spec);
+// Throws Error where a dim is not divided evenly; a compiler's refusal is a failure. With `saved`
+// that program is loaded, and nothing compiled; kInvalidArgument where it is another program than
+// `spec` describes, or not for these devices.
+Result<Program> compile(const std::shared_ptr<Runtime>& runtime, ProgramSpec spec,
+                        const SavedProgram* saved = nullptr);
 
 // Compiles, runs and gathers once: for tests and tools. Arguments are replicated.
 Result<std::vector<HostArray>> run_once(const std::shared_ptr<Runtime>& runtime,

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "espalier/kernels/kernels.h"
+
 namespace espalier {
 
 std::filesystem::path default_program_cache() {
@@ -49,6 +51,7 @@ Result<std::shared_ptr<Runtime>> Runtime::create(RuntimeOptions options) {
     keep_freed_memory();
     ESPALIER_ASSIGN(client, Client::create(plugin, cpu_options));
   }
+  if (client->platform_name() == "cpu") ESPALIER_TRY(register_kernels(*plugin));
 
   const auto& devices = client->devices();
   const int64_t present =

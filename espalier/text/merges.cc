@@ -97,14 +97,42 @@ Result<Merges> Merges::parse(std::string_view rank_file, std::string_view where)
     tokens.push_back(token);
   }
   Merges out;
-  out.offsets_.push_back(0);
-  for (const std::string& t : tokens) {
-    out.bytes_ += t;
-    out.offsets_.push_back(static_cast<uint32_t>(out.bytes_.size()));
-  }
-  ESPALIER_TRY(out.index_tokens(where));
-  out.index_pairs();
+  ESPALIER_TRY(out.set_tokens(tokens, where));
+  out.index_pairs(out.pairs_by_bytes());
   return out;
+}
+
+Result<Merges> Merges::create(const std::vector<std::string>& tokens,
+                              const std::vector<Pair>& merges, bool whole_first,
+                              std::string_view where) {
+  if (tokens.size() >> 20 != 0 || merges.size() >> 20 != 0) {
+    return Failure{Code::kUnimplemented, std::string(where) + ": " + std::to_string(tokens.size()) +
+                                             " tokens and " + std::to_string(merges.size()) +
+                                             " merges; at most 1048575 of each are supported"};
+  }
+  Merges out;
+  out.whole_first_ = whole_first;
+  ESPALIER_TRY(out.set_tokens(tokens, where));
+  std::unordered_map<uint64_t, uint32_t> ranks;
+  for (const Pair& pair : merges) {
+    const auto left = static_cast<uint64_t>(pair.left), right = static_cast<uint64_t>(pair.right);
+    ranks[left << kIdBits | right] = static_cast<uint32_t>(out.merged_.size());
+    out.merged_.push_back(static_cast<uint32_t>(pair.merged));
+  }
+  std::vector<uint64_t> found;
+  found.reserve(ranks.size());
+  for (const auto& [pair, rank] : ranks) found.push_back(pair << kIdBits | rank);
+  out.index_pairs(found);
+  return out;
+}
+
+Status Merges::set_tokens(const std::vector<std::string>& tokens, std::string_view where) {
+  offsets_.push_back(0);
+  for (const std::string& t : tokens) {
+    bytes_ += t;
+    offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
+  }
+  return index_tokens(where);
 }
 
 Status Merges::index_tokens(std::string_view where) {
@@ -140,7 +168,7 @@ Status Merges::index_tokens(std::string_view where) {
 }
 
 // Every way to part a token into two tokens: merging then looks up two ids instead of bytes.
-void Merges::index_pairs() {
+std::vector<uint64_t> Merges::pairs_by_bytes() const {
   std::vector<uint64_t> found;
   for (int32_t id = 0; id < size(); ++id) {
     const std::string_view token = bytes(id);
@@ -153,6 +181,10 @@ void Merges::index_pairs() {
                       static_cast<uint64_t>(right) << kIdBits | static_cast<uint64_t>(id));
     }
   }
+  return found;
+}
+
+void Merges::index_pairs(const std::vector<uint64_t>& found) {
   pairs_.assign(std::bit_ceil(found.size() * 2 + 1), kEmptyPair);
   for (const uint64_t pair : found) {
     size_t slot = pair_hash(pair >> kIdBits);
@@ -203,7 +235,7 @@ uint32_t Merges::pair_rank(uint32_t left, uint32_t right) const {
 }
 
 void Merges::encode(std::string_view piece, std::vector<int32_t>& ids) const {
-  if (const int32_t whole = find(piece); whole >= 0) {
+  if (const int32_t whole = whole_first_ ? find(piece) : -1; whole >= 0) {
     ids.push_back(whole);
   } else if (piece.size() <= kLongestScan) {
     encode_short(piece, ids);
@@ -213,7 +245,7 @@ void Merges::encode(std::string_view piece, std::vector<int32_t>& ids) const {
 }
 
 void Merges::encode_short(std::string_view piece, std::vector<int32_t>& ids) const {
-  // parts[i] and parts[i + 1] together are token ranks[i]; a token's id is its rank.
+  // ranks[i] is that of merging parts[i] and parts[i + 1].
   uint32_t parts[kLongestScan];
   uint32_t ranks[kLongestScan];
   size_t count = piece.size();
@@ -222,7 +254,7 @@ void Merges::encode_short(std::string_view piece, std::vector<int32_t>& ids) con
   while (count > 1) {
     const size_t best = std::min_element(ranks, ranks + count - 1) - ranks;
     if (ranks[best] == kNoRank) break;
-    parts[best] = ranks[best];
+    parts[best] = merged(ranks[best]);
     --count;
     for (size_t i = best + 1; i < count; ++i) parts[i] = parts[i + 1];
     for (size_t i = best; i + 1 < count; ++i) ranks[i] = ranks[i + 1];
@@ -261,10 +293,10 @@ void Merges::encode_long(std::string_view piece, std::vector<int32_t>& ids) cons
     heap.pop();
     Part& part = parts[at];
     if (part.rank != rank) continue;
-    Part& merged = parts[part.next];
-    merged.rank = kNoRank;
-    part.id = rank;
-    part.next = merged.next;
+    Part& gone = parts[part.next];
+    gone.rank = kNoRank;
+    part.id = merged(rank);
+    part.next = gone.next;
     if (part.next != end) parts[part.next].previous = at;
     update(at);
     if (at > 0) update(part.previous);

@@ -21,6 +21,17 @@ class Merges {
   // line is kDataLoss naming it.
   static Result<Merges> parse(std::string_view rank_file, std::string_view where);
 
+  // Two adjacent tokens and the token that they become.
+  struct Pair {
+    int32_t left = 0, right = 0, merged = 0;
+  };
+  // From byte strings by id, as above, and merges in the order of their priority; of a pair that is
+  // there twice the later counts. `whole_first`: a piece that is a token as a whole is that token
+  // also where merging would not make it. At most 2^20 tokens and 2^20 merges.
+  static Result<Merges> create(const std::vector<std::string>& tokens,
+                               const std::vector<Pair>& merges, bool whole_first,
+                               std::string_view where);
+
   Merges(Merges&&) = default;
   Merges& operator=(Merges&&) = default;
 
@@ -34,9 +45,10 @@ class Merges {
   // Id of a byte string that is a token as a whole, else -1.
   int32_t find(std::string_view piece) const;
 
-  // Appends the ids of one piece: its own where it is a token as a whole, otherwise what is left
-  // when adjacent parts that together are a token are merged, lowest rank first and leftmost among
-  // equals, until none is. O(n log n) in the piece's bytes.
+  // Appends the ids of one piece: its own where it is a token as a whole and that comes first,
+  // otherwise what is left when adjacent parts that may be merged are, lowest rank first and
+  // leftmost among equals, until none may. Of a rank file two parts may be merged that together are
+  // a token, whose rank it is. O(n log n) in the piece's bytes.
   void encode(std::string_view piece, std::vector<int32_t>& ids) const;
 
  private:
@@ -56,8 +68,11 @@ class Merges {
   Merges() = default;
   static ShortToken key_of(std::string_view piece);
   static uint64_t hash_of(const ShortToken& key);
+  Status set_tokens(const std::vector<std::string>& tokens, std::string_view where);
   Status index_tokens(std::string_view where);
-  void index_pairs();
+  std::vector<uint64_t> pairs_by_bytes() const;
+  void index_pairs(const std::vector<uint64_t>& found);
+  uint32_t merged(uint32_t rank) const { return merged_.empty() ? rank : merged_[rank]; }
   uint32_t pair_rank(uint32_t left, uint32_t right) const;
   void encode_short(std::string_view piece, std::vector<int32_t>& ids) const;
   void encode_long(std::string_view piece, std::vector<int32_t>& ids) const;
@@ -67,7 +82,9 @@ class Merges {
   std::array<uint32_t, 256> byte_ids_{};
   // Open addressing; sizes are powers of two, at most half full.
   std::vector<ShortToken> short_tokens_;
-  std::vector<uint64_t> pairs_;  // left << 42 | right << 21 | merged; ~0 where empty
+  std::vector<uint64_t> pairs_;   // left << 42 | right << 21 | rank; ~0 where empty
+  std::vector<uint32_t> merged_;  // the token that a rank makes; empty: that of its number
+  bool whole_first_ = true;
   std::unordered_map<std::string, int32_t, ViewHash, std::equal_to<>> long_tokens_;
 };
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "espalier/base/file.h"
 #include "espalier/base/locate.h"
 #include "espalier/text/bpe_tokenizer.h"
 #include "espalier/text/char_tokenizer.h"
+#include "espalier/text/json_tokenizer.h"
+#include "espalier/text/no_tokenizer.h"
 
 namespace espalier {
 namespace {
@@ -36,6 +39,17 @@ Result<std::shared_ptr<const Tokenizer>> load_named(const std::string& name) {
   return bpe_tokenizer(*std::move(text), name, /*stored_by_name=*/true);
 }
 
+// A JSON object: one that serialize() wrote, which has a "kind", or Hugging Face's, with a "model".
+Result<std::shared_ptr<const Tokenizer>> parse_json(const std::string& text,
+                                                    const std::string& where) {
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object() && json.contains("model")) return json_tokenizer(json, text, where);
+  if (json.is_object() && json.value("kind", nlohmann::json()) == "none") {
+    return parse_no_tokenizer(text, where);
+  }
+  return parse_char_tokenizer(text, where);
+}
+
 Result<std::shared_ptr<const Tokenizer>> parse(std::string text, const std::string& where) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) {
@@ -43,7 +57,7 @@ Result<std::shared_ptr<const Tokenizer>> parse(std::string text, const std::stri
   }
   const std::string word = text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
   if (!file_of(word).empty()) return load_named(word);
-  if (word[0] == '{') return parse_char_tokenizer(word, where);
+  if (word[0] == '{') return parse_json(word, where);
   return bpe_tokenizer(std::move(text), where, /*stored_by_name=*/false);
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "espalier/base/file.h"
+#include "espalier/train/pretrained.h"
 
 namespace espalier {
 namespace {
@@ -42,6 +43,10 @@ void bind(V& v, TrainConfig& c) {
   v("keep_checkpoints", c.keep_checkpoints, at_least(0));
   v("accumulate", c.accumulate, at_least(1));
   v("dtype", c.dtype, one_of({"float32", "bfloat16"}));
+  v("param_dtype", c.param_dtype, one_of({"float32", "bfloat16"}));
+  v("remat", c.remat, one_of({"none", "everything", "dots", "dots_with_no_batch_dims", "names"}));
+  v("remat_names", c.remat_names);
+  v("offload", c.offload);
   v("z_loss", c.z_loss, at_least(0));
   v("ignore_id", c.ignore_id, between(-2147483648.0, 2147483647.0));  // as token ids: int32
   v("init_from", c.init_from, not_empty());
@@ -123,11 +128,75 @@ RuntimeOptions RunConfig::runtime_options() const {
   return options;
 }
 
-DType RunConfig::compute_dtype() const {
-  return train.dtype == "bfloat16" ? DType::kBF16 : DType::kF32;
+namespace {
+
+DType named_dtype(const std::string& name) {
+  return name == "bfloat16" ? DType::kBF16 : DType::kF32;
+}
+
+}  // namespace
+
+DType RunConfig::compute_dtype() const { return named_dtype(train.dtype); }
+DType RunConfig::param_dtype() const { return named_dtype(train.param_dtype); }
+
+std::unique_ptr<LanguageModel> RunConfig::make_model(int64_t vocab_size) const {
+  std::unique_ptr<LanguageModel> out = model->make(vocab_size);
+  out->hold_params_in(param_dtype());
+  return out;
+}
+
+std::optional<RematPolicy> RunConfig::remat_policy() const {
+  using Saves = RematPolicy::Saves;
+  if (train.remat == "none") return std::nullopt;
+  const Saves saves = train.remat == "dots"                      ? Saves::kDots
+                      : train.remat == "dots_with_no_batch_dims" ? Saves::kDotsWithNoBatchDims
+                      : train.remat == "names"                   ? Saves::kNames
+                                                                 : Saves::kNothing;
+  return RematPolicy{saves, train.remat_names, train.offload};
 }
 
 namespace {
+
+// Random tokens have no end, and are no text to make samples of.
+Status settle_synthetic(RunConfig& c) {
+  if (c.data.source != "synthetic") return {};
+  if (c.train.steps == 0) {
+    return Failure{Code::kInvalidArgument,
+                   "data.source = \"synthetic\" has no end to count epochs by; set train.steps"};
+  }
+  if (c.sample.every.value_or(0) > 0) {
+    return Failure{Code::kInvalidArgument,
+                   "sample.every is set, but the tokens of data.source = \"synthetic\" are no text "
+                   "to make samples of; leave it out"};
+  }
+  c.sample.every = 0;
+  return {};
+}
+
+Status check_remat(const TrainConfig& train) {
+  const auto wrong = [](std::string message) {
+    return Failure{Code::kInvalidArgument, std::move(message)};
+  };
+  const bool named = train.remat == "names";
+  if (named && train.remat_names.empty()) {
+    return wrong(
+        "train.remat = \"names\" needs train.remat_names, the names of the values to keep");
+  }
+  if (!named && !train.remat_names.empty()) {
+    return wrong(
+        fmt::format("train.remat_names has no use with train.remat = \"{}\"; set "
+                    "train.remat = \"names\"",
+                    train.remat));
+  }
+  if (train.offload && (train.remat == "none" || train.remat == "everything")) {
+    return wrong(
+        fmt::format("train.offload moves the values that a policy keeps, and train.remat "
+                    "= \"{}\" names none; choose \"dots\", "
+                    "\"dots_with_no_batch_dims\" or \"names\"",
+                    train.remat));
+  }
+  return {};
+}
 
 Result<RunConfig> read_run_config(Recipe recipe) {
   RunConfig c;
@@ -137,6 +206,8 @@ Result<RunConfig> read_run_config(Recipe recipe) {
   ESPALIER_TRY(model->read(recipe));
   c.model = model;
   ESPALIER_TRY(read_tables(recipe, c));
+  ESPALIER_TRY(check_remat(c.train));
+  ESPALIER_TRY(settle_synthetic(c));
   if (c.data.seq_len > model->max_len()) {
     return Failure{Code::kInvalidArgument,
                    fmt::format("data.seq_len = {} is longer than model.{} = {}; shorten the rows "
@@ -161,7 +232,7 @@ Result<RunConfig> parse_run_config(std::string_view text, const std::string& nam
 
 Result<RunConfig> load_hf_run_config(const std::filesystem::path& folder,
                                      const std::vector<std::string>& overrides) {
-  const std::filesystem::path path = folder / "config.json";
+  ESPALIER_ASSIGN(const std::filesystem::path path, model_description(folder));
   ESPALIER_ASSIGN(const std::string text, read_file(path));
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_discarded()) {

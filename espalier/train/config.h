@@ -23,9 +23,16 @@ struct TrainConfig {
   int64_t eval_every = 0;
   int64_t eval_batches = 8;  // of the validation rows, always the same ones; 0: all of them
   int64_t checkpoint_every = 1000;
-  int64_t keep_checkpoints = 3;      // the newest; 0 keeps all
-  int64_t accumulate = 1;            // batches per step: gradients are averaged over them
-  std::string dtype = "float32";     // that models compute in; parameters stay float32
+  int64_t keep_checkpoints = 3;         // the newest; 0 keeps all
+  int64_t accumulate = 1;               // batches per step: gradients are averaged over them
+  std::string dtype = "float32";        // that models compute in
+  std::string param_dtype = "float32";  // that parameters are held in; gradients have it too
+  // What the layers keep for the backward pass, which computes the rest again: "none" (nothing is
+  // computed again), "everything" (but the layers' inputs), "dots", "dots_with_no_batch_dims", or
+  // "names": all but the values named in remat_names. See RematPolicy.
+  std::string remat = "none";
+  std::vector<std::string> remat_names;
+  bool offload = false;              // what is kept waits in the host's memory
   double z_loss = 0;                 // see LossOptions
   std::optional<int64_t> ignore_id;  // targets with this id count for nothing
   // "scratch"; "resume": go on with the run in its folder; a published model's name (gpt2, ...),
@@ -96,11 +103,11 @@ struct RunConfig {
   ShardingRules make_rules() const;
   RuntimeOptions runtime_options() const;
   DType compute_dtype() const;
+  DType param_dtype() const;
+  std::optional<RematPolicy> remat_policy() const;  // unset: "none"
   // `vocab_size` is the tokenizer's, used where the recipe gives none. Throws Error where sizes do
   // not fit together.
-  std::unique_ptr<LanguageModel> make_model(int64_t vocab_size) const {
-    return model->make(vocab_size);
-  }
+  std::unique_ptr<LanguageModel> make_model(int64_t vocab_size) const;
 };
 
 // Reads and checks a recipe with its overrides. Every failure is kInvalidArgument (a missing file

@@ -77,12 +77,12 @@ Result<ModelOutputs> model_outputs(const std::shared_ptr<Runtime>& runtime, cons
   options.ignore_id = kIgnored;
   spec.trace([&](const Tensors& in) {
     const Tensors values(in.begin(), in.end() - 2);
-    const Ctx cx = on.context(*runtime, values);
+    const Ctx cx = on.context(on.place(*runtime), values);
     const Tensor &x = in[in.size() - 2], &y = in.back();
     const LossSum loss = on.model.loss(x, y, cx, options);
     ValueAndGrad vg = value_and_grad(loss.sum / max(loss.count, 1.0), values);
     Tensors out = {convert(on.model.logits(on.model.hidden(x, cx), cx), DType::kF32), vg.value};
-    out.insert(out.end(), vg.grads.begin(), vg.grads.end());
+    for (const Tensor& grad : vg.grads) out.push_back(convert(grad, DType::kF32));
     return out;
   });
   spec.results = {{split[0], split[1], {}}, {}};

@@ -5,6 +5,7 @@
 
 #include "espalier/checkpoint/arrays.h"
 #include "espalier/checkpoint/names.h"
+#include "espalier/checkpoint/rotary_pairs.h"
 #include "espalier/checkpoint/weights_folder.h"
 #include "espalier/data/published_weights.h"
 #include "espalier/nn/layout.h"
@@ -96,6 +97,17 @@ Result<fs::path> pretrained_folder(const std::string& folder_or_name, const fs::
                                       folder_or_name + " --out " + folder.string()};
 }
 
+Result<fs::path> model_description(const fs::path& folder) {
+  std::error_code none;
+  for (const char* name : {"config.json", "params.json"}) {
+    if (fs::exists(folder / name, none)) return folder / name;
+  }
+  return Failure{Code::kNotFound,
+                 "'" + folder.string() +
+                     "' has no config.json; --hf takes a folder of Hugging Face's form: "
+                     "config.json and model.safetensors"};
+}
+
 Result<std::vector<DeviceArray>> load_pretrained(const std::shared_ptr<Runtime>& runtime,
                                                  const ModelConfig& config, const ParamSpecs& specs,
                                                  const ShardingRules& rules,
@@ -112,8 +124,16 @@ Result<std::vector<DeviceArray>> load_pretrained(const std::shared_ptr<Runtime>&
       params.push_back(entry.tensor.name);
     }
   }
-  ESPALIER_ASSIGN(const RenamedSource source,
-                  RenamedSource::create(files, names_in(*files, config, params)));
+  const std::map<std::string, std::string> names = names_in(*files, config, params);
+  std::map<std::string, int64_t> paired;
+  for (const auto& [ours, theirs] : names) {
+    if (const int64_t width = config.hf_rotary_pairs(theirs); width > 0) {
+      paired.emplace(theirs, width);
+    }
+  }
+  ESPALIER_ASSIGN(
+      const RenamedSource source,
+      RenamedSource::create(std::make_shared<const RotaryHalves>(files, paired), names));
   ESPALIER_TRY(check_names(source, expected, config.hf_ignored()));
   ESPALIER_TRY(check_copies(source, config));
 

@@ -18,6 +18,10 @@ namespace espalier {
 Result<std::filesystem::path> pretrained_folder(const std::string& folder_or_name,
                                                 const std::filesystem::path& weights_dir);
 
+// The file in such a folder that describes its model: config.json, or where there is none Meta's
+// params.json. kNotFound where both are missing.
+Result<std::filesystem::path> model_description(const std::filesystem::path& folder);
+
 // The parameters in the order of `specs`, each read from the mapped files straight into its pieces
 // on the devices, any floating type converted to float32. All names must be of one kind of
 // config.hf_names(). kInvalidArgument lists unknown, missing and misshapen tensors, or names a

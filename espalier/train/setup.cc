@@ -24,7 +24,8 @@ Result<fs::path> weights_folder(const TrainConfig& train) {
 
 // Pretrained weights decide the model's sizes; what else the recipe says of it stays.
 Status take_over_sizes(RunConfig& config, const fs::path& weights) {
-  ESPALIER_ASSIGN(const std::string text, read_file(weights / "config.json"));
+  ESPALIER_ASSIGN(const fs::path description, model_description(weights));
+  ESPALIER_ASSIGN(const std::string text, read_file(description));
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   ESPALIER_ASSIGN(const std::unique_ptr<ModelConfig> published, model_config_from_hf(json));
   if (published->name() != config.model->name()) {
@@ -63,7 +64,7 @@ Status check_same_run(const RunSetup& setup, const fs::path& run) {
 Status set_schedule(RunSetup& setup) {
   RunConfig& config = setup.config;
   setup.steps = config.train.steps;
-  if (setup.steps == 0) {
+  if (setup.steps == 0 && setup.dataset != nullptr) {
     setup.steps = setup.dataset->train()->rows() / setup.loader.batch_size * config.train.epochs;
   }
   if (config.optimizer.schedule != "constant" && config.optimizer.decay_steps == 0) {
@@ -72,6 +73,34 @@ Status set_schedule(RunSetup& setup) {
   ESPALIER_ASSIGN(Optimizer optimizer, make_optimizer(config.optimizer));
   setup.optimizer = std::make_unique<Optimizer>(std::move(optimizer));
   return {};
+}
+
+// Mesh, rules and the state's layout of a setup that has its model and optimizer.
+void lay_out(RunSetup& setup) {
+  setup.mesh = setup.config.make_mesh();
+  setup.rules = setup.config.make_rules();
+  for (const std::string& axis : setup.rules.unused_axes(setup.mesh)) {
+    err().warn(
+        "no sharding rule names mesh axis '{}': devices along it do the same work twice; "
+        "name it in [sharding.rules], for instance batch = \"{}\"",
+        axis, axis);
+  }
+  std::vector<std::string> params;
+  for (const ParamSpec& spec : setup.model->params()) params.push_back(spec.name);
+  if (const auto left = setup.rules.left_to_rules(params); !left.empty()) {
+    err().warn("no pattern of [sharding.params] matches {}; [sharding.rules] split them",
+               fmt::join(left, ", "));
+  }
+  setup.layout = std::make_unique<StateLayout>(setup.model->params(), *setup.optimizer, setup.rules,
+                                               setup.mesh);
+}
+
+// What of the step only the data tells; empty: nothing.
+std::string asked_of_data(const RunConfig& config) {
+  if (config.model->vocab_size() == 0) return "model.vocab_size";
+  const bool scheduled =
+      config.optimizer.schedule != "constant" && config.optimizer.decay_steps == 0;
+  return config.train.steps == 0 && scheduled ? "train.steps" : "";
 }
 
 }  // namespace
@@ -86,7 +115,7 @@ Result<RunSetup> set_up(const RunConfig& given, bool fresh) {
   if (!setup.weights.empty() && !is_run(setup.weights)) {
     ESPALIER_TRY(take_over_sizes(config, setup.weights));
   }
-  ESPALIER_ASSIGN(setup.dataset, open_dataset(config.data));
+  ESPALIER_ASSIGN(setup.dataset, open_dataset(config.data, config.model->vocab_size()));
   setup.tokenizer = setup.dataset->tokenizer();
   if (!setup.weights.empty() && is_run(setup.weights)) {
     ESPALIER_TRY(check_same_run(setup, setup.weights));
@@ -98,18 +127,47 @@ Result<RunSetup> set_up(const RunConfig& given, bool fresh) {
   // Started once to check it; the run's own starts where the run is.
   ESPALIER_ASSIGN(const auto trial, Loader::start(setup.dataset->train(), setup.loader));
   ESPALIER_TRY(set_schedule(setup));
-  setup.mesh = config.make_mesh();
-  setup.rules = config.make_rules();
-  for (const std::string& axis : setup.rules.unused_axes(setup.mesh)) {
-    err().warn(
-        "no sharding rule names mesh axis '{}': devices along it do the same work twice; "
-        "name it in [sharding.rules], for instance batch = \"{}\"",
-        axis, axis);
-  }
-  setup.layout = std::make_unique<StateLayout>(setup.model->params(), *setup.optimizer, setup.rules,
-                                               setup.mesh);
+  lay_out(setup);
   ESPALIER_ASSIGN(setup.runtime, Runtime::create(config.runtime_options()));
   return setup;
+}
+
+Result<RunSetup> set_up_step(const RunConfig& given) {
+  RunSetup setup;
+  setup.config = given;
+  RunConfig& config = setup.config;
+  ESPALIER_ASSIGN(setup.weights, weights_folder(config.train));
+  if (!setup.weights.empty() && !is_run(setup.weights)) {
+    ESPALIER_TRY(take_over_sizes(config, setup.weights));
+  }
+  setup.loader.batch_size = config.data.batch_size * config.train.accumulate;
+  if (const std::string key = asked_of_data(config); !key.empty()) {
+    auto dataset = open_dataset(config.data, config.model->vocab_size());
+    if (!dataset) {
+      return Failure{dataset.failure().code,
+                     fmt::format("the recipe leaves {} to the data, which cannot be read: {}; or "
+                                 "give it: --set {}=NUMBER",
+                                 key, dataset.failure().message, key)};
+    }
+    setup.dataset = std::move(*dataset);
+    setup.tokenizer = setup.dataset->tokenizer();
+  }
+  setup.model = config.make_model(setup.tokenizer ? setup.tokenizer->vocab_size() : 0);
+  ESPALIER_TRY(set_schedule(setup));
+  lay_out(setup);
+  return setup;
+}
+
+StepOptions step_options(const RunConfig& config) {
+  StepOptions options;
+  options.batch_size = config.data.batch_size;
+  options.seq_len = config.data.seq_len;
+  options.accumulate = config.train.accumulate;
+  options.seed = config.train.seed;
+  options.z_loss = config.train.z_loss;
+  options.ignore_id = config.train.ignore_id;
+  options.skip_nonfinite = config.train.nonfinite == "skip";
+  return options;
 }
 
 Result<TrainState> first_state(const RunSetup& setup) {

@@ -25,7 +25,9 @@ struct RunSetup {
   // Where the first parameters come from; empty: from the initializers.
   std::filesystem::path weights;
 
-  ModelOnMesh on_mesh() const { return {*model, rules, config.compute_dtype()}; }
+  ModelOnMesh on_mesh() const {
+    return {*model, rules, config.compute_dtype(), config.remat_policy()};
+  }
   int64_t tokens_per_step() const { return loader.batch_size * config.data.seq_len; }
 };
 
@@ -33,6 +35,12 @@ struct RunSetup {
 // checkpoint of its own, so that train.init_from counts. Throws Error where model, mesh and rules
 // do not fit together.
 Result<RunSetup> set_up(const RunConfig& config, bool fresh);
+
+// What the step is made of and no more, for compiling it: no devices, and no data where the recipe
+// itself says the vocabulary's size and the schedule's length. `runtime` is null, `dataset` and
+// `tokenizer` may be. Failures and throws as of set_up().
+Result<RunSetup> set_up_step(const RunConfig& config);
+StepOptions step_options(const RunConfig& config);
 
 // The first state of a run: the initializers' values, or those of `setup.weights`.
 Result<TrainState> first_state(const RunSetup& setup);

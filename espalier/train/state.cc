@@ -11,7 +11,7 @@ constexpr std::string_view kModel = "model", kOptimizer = "optimizer", kState = 
 }  // namespace
 
 StoredArray stored_param(const ParamSpec& spec) {
-  StoredArray out{{}, DType::kF32, spec.dims, std::string(kModel), spec.layers > 0};
+  StoredArray out{{}, spec.dtype, spec.dims, std::string(kModel), spec.layers > 0};
   out.stored_dims = spec.form.stored_dims;
   for (int64_t i = 0; i < std::max<int64_t>(spec.layers, 1); ++i) {
     out.names.push_back(spec.layer_name(i));
@@ -40,6 +40,7 @@ StateLayout::StateLayout(const ParamSpecs& specs, const Optimizer& optimizer,
   for (const StateInfo& info : optimizer.state(infos_)) {
     const ParamSpec& spec = specs[info.param];
     StoredArray stored = stored_param(spec);
+    stored.dtype = info.type.dtype;
     stored.group = kOptimizer;
     // "optimizer.m.blocks.*.l1.kernel": what stands before the parameter's name names the array.
     const std::string prefix = info.name.substr(0, info.name.size() - spec.name.size());
@@ -74,8 +75,8 @@ Result<std::vector<DeviceArray>> load_params(const std::shared_ptr<Runtime>& run
   std::vector<DeviceArray> out;
   for (size_t i = 0; i < layouts.size(); ++i) {
     auto layout = make_layout(layouts[i].type, layouts[i].spec);
-    ESPALIER_ASSIGN(DeviceArray array,
-                    load_array(source, stored_param(specs[i]), runtime, std::move(layout)));
+    ESPALIER_ASSIGN(DeviceArray array, load_array(source, stored_param(specs[i]), runtime,
+                                                  std::move(layout), StoredType::kAnyFloat));
     out.push_back(std::move(array));
   }
   return out;

@@ -39,7 +39,8 @@ Result<TrainState> make_state(const std::shared_ptr<Runtime>& runtime, const Par
 // How a model's parameters are named and shaped in a checkpoint.
 StoredArray stored_param(const ParamSpec& spec);
 
-// The parameters alone, for generation and evaluation, from a checkpoint or other weights.
+// The parameters alone, for generation and evaluation, from a checkpoint or other weights of any
+// floating-point type.
 Result<std::vector<DeviceArray>> load_params(const std::shared_ptr<Runtime>& runtime,
                                              const ParamSpecs& specs, const ShardingRules& rules,
                                              const TensorSource& source);

@@ -40,26 +40,28 @@ struct Gradient {
   Tensors grads;
 };
 
-Gradient batch_gradient(const Runtime& runtime, const ModelOnMesh& on, const Tensors& params,
+Gradient batch_gradient(const PlacementPtr& placement, const ModelOnMesh& on, const Tensors& params,
                         const Tensor& tokens, const Tensor& targets, const Tensor& key,
                         const LossOptions& loss) {
-  const Ctx cx = on.context(runtime, params).training(key);
+  const Ctx cx = on.context(placement, params).training(key);
   const LossSum value = on.model.loss(tokens, targets, cx, loss);
   ValueAndGrad vg = value_and_grad(value.sum, params, {value.count});
   return {vg.value, vg.aux[0], std::move(vg.grads)};
 }
 
 // The sums over several batches (accumulate, B, T), one after another.
-Gradient accumulated_gradient(const Runtime& runtime, const ModelOnMesh& on, const Tensors& params,
-                              const Tensor& tokens, const Tensor& targets, const Tensor& key,
-                              const LossOptions& loss) {
+Gradient accumulated_gradient(const PlacementPtr& placement, const ModelOnMesh& on,
+                              const Tensors& params, const Tensor& tokens, const Tensor& targets,
+                              const Tensor& key, const LossOptions& loss) {
   Tensors sums = {scalar(DType::kF32, 0), scalar(DType::kF32, 0)};
-  for (const Tensor& p : params) sums.push_back(zeros_like(p));
+  for (const Tensor& p : params) sums.push_back(zeros({DType::kF32, p.dims()}));
   const auto body = [&](const Tensors& carry, const Tensors& now) -> ScanResult {
     const Tensor own_key = random::fold_in(key, now[2]);
-    const Gradient g = batch_gradient(runtime, on, params, now[0], now[1], own_key, loss);
+    const Gradient g = batch_gradient(placement, on, params, now[0], now[1], own_key, loss);
     Tensors next = {carry[0] + g.sum, carry[1] + g.count};
-    for (size_t i = 0; i < g.grads.size(); ++i) next.push_back(carry[i + 2] + g.grads[i]);
+    for (size_t i = 0; i < g.grads.size(); ++i) {
+      next.push_back(carry[i + 2] + convert(g.grads[i], DType::kF32));
+    }
     return {next, {}};
   };
   const Tensor order = iota({DType::kS32, {tokens.dim(0)}}, 0);
@@ -99,31 +101,43 @@ std::vector<std::string> layer_names(const ParamSpecs& specs) {
 
 }  // namespace
 
-Ctx ModelOnMesh::context(const Runtime& runtime, Tensors params) const {
-  auto placement = std::make_shared<const Placement>(
-      Placement{runtime.client().platform_name(), runtime.mesh(), rules});
-  return Ctx(model.params(), std::move(params)).computing(dtype).on(std::move(placement));
+PlacementPtr ModelOnMesh::place(std::string platform, const Mesh& mesh) const {
+  return std::make_shared<const Placement>(Placement{std::move(platform), mesh, rules});
 }
 
-Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime, const ModelOnMesh& on,
-                                    const Optimizer& optimizer, const StateLayout& layout,
-                                    const StepOptions& options) {
+PlacementPtr ModelOnMesh::place(const Runtime& runtime) const {
+  return place(runtime.client().platform_name(), runtime.mesh());
+}
+
+Ctx ModelOnMesh::context(PlacementPtr placement, Tensors params) const {
+  const bool on_host = placement != nullptr && placement->platform == "cpu";
+  if (remat && remat->offload && on_host) {
+    throw Error(
+        "train.offload = true: a device of platform \"cpu\" has no memory apart from the host's; "
+        "leave it out, or train on another platform");
+  }
+  const Ctx cx = Ctx(model.params(), std::move(params)).computing(dtype).on(std::move(placement));
+  return remat ? cx.rematerializing(*remat) : cx;
+}
+
+ProgramSpec train_step_spec(const ModelOnMesh& on, const PlacementPtr& placement,
+                            const Optimizer& optimizer, const StateLayout& layout,
+                            const StepOptions& options) {
+  const Mesh& mesh = placement->mesh;
   Dims dims = {options.batch_size, options.seq_len};
   if (options.accumulate > 1) dims.insert(dims.begin(), options.accumulate);
-  const LayoutPtr tokens = token_layout(on.rules, runtime->mesh(), dims);
-  ESPALIER_ASSIGN(DeviceArray key,
-                  DeviceArray::from_host(runtime, random::key_data(options.seed), {}));
+  const LayoutPtr tokens = token_layout(placement->rules, mesh, dims);
 
   ProgramSpec spec;
   spec.name = "train_step";
-  spec.rules = on.rules;
+  spec.rules = placement->rules;
   spec.arguments = layout.arrays();
-  spec.arguments.push_back({"key", key.layout()});
+  spec.arguments.push_back({"key", make_layout({DType::kU32, {2}})});
   spec.arguments.push_back({"tokens", tokens});
   spec.arguments.push_back({"targets", tokens});
   LossOptions loss;
-  loss.chunks = loss_chunks(options.batch_size, options.seq_len, on.model.vocab_size(),
-                            runtime->mesh().size());
+  loss.chunks =
+      loss_chunks(options.batch_size, options.seq_len, on.model.vocab_size(), mesh.size());
   loss.z_loss = options.z_loss;
   loss.ignore_id = options.ignore_id;
   const size_t params_end = layout.num_params(), step_at = layout.size() - 1;
@@ -133,12 +147,12 @@ Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime, con
     const Tensor &step = in[step_at], &x = in[step_at + 2], &y = in[step_at + 3];
     const Tensor now = random::fold_in(in[step_at + 1], step);
     Gradient g = options.accumulate > 1
-                     ? accumulated_gradient(*runtime, on, params, x, y, now, loss)
-                     : batch_gradient(*runtime, on, params, x, y, now, loss);
+                     ? accumulated_gradient(placement, on, params, x, y, now, loss)
+                     : batch_gradient(placement, on, params, x, y, now, loss);
     // A batch without a position that counts has a loss of 0 and changes nothing but momenta.
     const Tensor count = max(g.count, 1.0);
     const Tensor value = g.sum / count;
-    for (Tensor& grad : g.grads) grad = grad / count;
+    for (Tensor& grad : g.grads) grad = convert(grad, DType::kF32) / count;
     const OptimizerUpdate next = optimizer.update(layout.infos(), params, g.grads, old, step);
     Tensors out = next.params;
     out.insert(out.end(), next.state.begin(), next.state.end());
@@ -158,7 +172,17 @@ Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime, con
     spec.donated.push_back(static_cast<int64_t>(i));
   }
   spec.results.push_back({});
-  ESPALIER_ASSIGN(Program program, compile(runtime, std::move(spec)));
+  return spec;
+}
+
+Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime, const ModelOnMesh& on,
+                                    const Optimizer& optimizer, const StateLayout& layout,
+                                    const StepOptions& options, const SavedProgram* saved) {
+  ProgramSpec spec = train_step_spec(on, on.place(*runtime), optimizer, layout, options);
+  const LayoutPtr tokens = spec.arguments.back().layout;
+  ESPALIER_ASSIGN(DeviceArray key,
+                  DeviceArray::from_host(runtime, random::key_data(options.seed), {}));
+  ESPALIER_ASSIGN(Program program, compile(runtime, std::move(spec), saved));
   return TrainStep(runtime, std::move(program), std::move(key), tokens,
                    layer_names(on.model.params()));
 }
@@ -205,7 +229,7 @@ Result<EvalStep> EvalStep::create(const std::shared_ptr<Runtime>& runtime, const
   loss.chunks = loss_chunks(batch_size, seq_len, on.model.vocab_size(), runtime->mesh().size());
   loss.ignore_id = ignore_id;
   spec.trace([&](const Tensors& in) {
-    const Ctx cx = on.context(*runtime, {in.begin(), in.end() - 2});
+    const Ctx cx = on.context(on.place(*runtime), {in.begin(), in.end() - 2});
     const LossSum value = on.model.loss(in[in.size() - 2], in.back(), cx, loss);
     return Tensors{stack({value.sum, value.count})};
   });

@@ -3,6 +3,7 @@
 
 #include "espalier/data/loader.h"
 #include "espalier/models/language_model.h"
+#include "espalier/runtime/saved_program.h"
 #include "espalier/train/state.h"
 
 namespace espalier {
@@ -11,10 +12,15 @@ namespace espalier {
 struct ModelOnMesh {
   const LanguageModel& model;
   const ShardingRules& rules;
-  DType dtype = DType::kF32;  // it computes in; parameters are float32
+  DType dtype = DType::kF32;           // it computes in
+  std::optional<RematPolicy> remat{};  // of layers; unset: what a backward pass reads is kept
 
-  // The context of a call with these parameters on the runtime's mesh.
-  Ctx context(const Runtime& runtime, Tensors params) const;
+  // Where calls run: a mesh of the platform's devices, laid out by `rules`.
+  PlacementPtr place(std::string platform, const Mesh& mesh) const;
+  PlacementPtr place(const Runtime& runtime) const;
+  // The context of a call with these parameters. Throws Error where `remat` asks for a memory that
+  // the platform has not.
+  Ctx context(PlacementPtr placement, Tensors params) const;
 };
 
 struct StepOptions {
@@ -43,14 +49,22 @@ struct PendingReport {
   DeviceArray values;
 };
 
+// The training step as a function with the layouts of its arguments (the state's arrays, key,
+// tokens, targets) and results, for devices that need not be here: TrainStep compiles the same.
+// Nothing is allocated. Throws Error where the batch does not fit the placement's mesh.
+ProgramSpec train_step_spec(const ModelOnMesh& on, const PlacementPtr& placement,
+                            const Optimizer& optimizer, const StateLayout& layout,
+                            const StepOptions& options);
+
 // Takes the state and a batch to the next state and a report. The state is donated: there is one
 // copy of parameters and optimizer arrays at any time.
 class TrainStep {
  public:
-  // Throws Error where the batch does not fit the mesh.
+  // Throws Error where the batch does not fit the mesh. `saved`: the step as an earlier process
+  // compiled it, loaded instead of being compiled; kInvalidArgument where it is another program.
   static Result<TrainStep> create(const std::shared_ptr<Runtime>& runtime, const ModelOnMesh& on,
                                   const Optimizer& optimizer, const StateLayout& layout,
-                                  const StepOptions& options);
+                                  const StepOptions& options, const SavedProgram* saved = nullptr);
 
   // Starts a step and returns at once; `state` becomes the next one.
   Result<PendingReport> run(TrainState& state, const Batch& batch);

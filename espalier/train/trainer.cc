@@ -84,23 +84,24 @@ class Run {
 
   Status build() {
     const TrainConfig& train = config().train;
-    StepOptions options;
-    options.batch_size = config().data.batch_size;
-    options.seq_len = config().data.seq_len;
-    options.accumulate = train.accumulate;
-    options.seed = train.seed;
-    options.z_loss = train.z_loss;
-    options.ignore_id = train.ignore_id;
-    options.skip_nonfinite = train.nonfinite == "skip";
-    ESPALIER_ASSIGN(TrainStep step, TrainStep::create(setup_.runtime, setup_.on_mesh(),
-                                                      *setup_.optimizer, *setup_.layout, options));
+    std::optional<SavedProgram> saved;
+    if (!request_.compiled.empty()) {
+      ESPALIER_ASSIGN(saved, SavedProgram::load(request_.compiled));
+    }
+    ESPALIER_ASSIGN(
+        TrainStep step,
+        TrainStep::create(setup_.runtime, setup_.on_mesh(), *setup_.optimizer, *setup_.layout,
+                          step_options(config()), saved ? &*saved : nullptr));
     step_ = std::make_unique<TrainStep>(std::move(step));
     const CompileReport& report = step_->program().report();
     const int64_t devices = setup_.mesh.size();
     out().info("{} parameters on {} {} device{}, mesh {}; the step {} in {:.1f} s",
                format_count(static_cast<double>(num_parameters(setup_.model->params()))), devices,
                setup_.runtime->client().platform_name(), devices == 1 ? "" : "s",
-               setup_.mesh.to_string(), report.from_cache ? "came from the cache" : "was compiled",
+               setup_.mesh.to_string(),
+               report.from_file    ? "was loaded"
+               : report.from_cache ? "came from the cache"
+                                   : "was compiled",
                report.seconds);
     std::shared_ptr<EvalStep> eval_step;
     if (train.eval_every > 0 || train.checkpoint_every > 0) {

@@ -30,7 +30,8 @@ struct TrainRequest {
   RunConfig config;
   std::filesystem::path run;  // its folder
   bool resume = false;
-  MakeSampler make_sampler;  // training does not depend on generation: the caller joins them
+  std::filesystem::path compiled;  // a SavedProgram of the step, loaded in place of compiling
+  MakeSampler make_sampler;        // training does not depend on generation: the caller joins them
 };
 
 struct TrainSummary {

@@ -36,7 +36,11 @@ std::shared_ptr<const Op> with_bodies(const Node& node, const FunctionPass& pass
   if (const auto* op = node.as<Cond>()) {
     return model(Cond{apply_pass(pass, op->on_true), apply_pass(pass, op->on_false)});
   }
-  if (const auto* op = node.as<Remat>()) return model(Remat{apply_pass(pass, op->body)});
+  if (const auto* op = node.as<Remat>()) {
+    Remat out = *op;
+    out.body = apply_pass(pass, op->body);
+    return model(std::move(out));
+  }
   if (const auto* op = node.as<ShardMap>()) {
     ShardMap out = *op;
     out.body = apply_pass(pass, op->body);
@@ -189,7 +193,9 @@ Function erase_annotations(const Function& function) {
       const auto first = operands.begin() + static_cast<int64_t>(op->inputs);
       return Tensors(first, first + static_cast<int64_t>(op->outputs));
     }
-    if (node->as<StopGradient>() != nullptr) return operands;
+    if (node->as<StopGradient>() != nullptr || node->as<CheckpointName>() != nullptr) {
+      return operands;
+    }
     return remake(node, with_bodies(*node, erase_annotations), std::move(operands));
   });
 }

@@ -1,6 +1,6 @@
-// Simplification before printing: custom gradient rules and gradient stops give way to their
-// values; scans and manual regions lose carries, outputs and operands that nothing reads; equal
-// nodes become one.
+// Simplification before printing: custom gradient rules, gradient stops and names give way to
+// their values; scans and manual regions lose carries, outputs and operands that nothing reads;
+// equal nodes become one.
 #pragma once
 
 #include "espalier/ir/function.h"

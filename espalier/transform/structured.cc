@@ -1,7 +1,6 @@
 #include "espalier/transform/structured.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "espalier/ir/parameter.h"
 #include "espalier/ops/annotate.h"
@@ -10,103 +9,10 @@
 #include "espalier/ops/shape.h"
 #include "espalier/ops/shard_map.h"
 #include "espalier/ops/source.h"
-#include "espalier/transform/grad.h"
+#include "espalier/transform/residuals.h"
 
 namespace espalier {
 namespace {
-
-Tensors part(const Tensors& all, size_t first, size_t count) {
-  const auto begin = all.begin() + static_cast<int64_t>(first);
-  return {begin, begin + static_cast<int64_t>(count)};
-}
-
-Tensors chosen(const Tensors& all, const std::vector<size_t>& which) {
-  Tensors out;
-  for (size_t i : which) out.push_back(all[i]);
-  return out;
-}
-
-std::vector<size_t> indices_of(const std::vector<bool>& flags) {
-  std::vector<size_t> out;
-  for (size_t i = 0; i < flags.size(); ++i) {
-    if (flags[i]) out.push_back(i);
-  }
-  return out;
-}
-
-// A body linearized in its active parameters, and the forward values that its pullback reads.
-struct Split {
-  Linearized linear;
-  std::vector<size_t> wrt;    // indices of the active parameters
-  std::vector<bool> results;  // which results are active
-  Tensors saved;              // residuals: neither parameters nor constants
-  std::vector<bool> params;   // which parameters the pullback reads
-};
-
-// Views cost less to make again than to keep; so do numbers made wider.
-bool is_view(const Node& node) {
-  const auto* convert = node.as<Convert>();
-  return node.as<BroadcastInDim>() != nullptr || node.as<Reshape>() != nullptr ||
-         node.as<Shard>() != nullptr || node.as<StopGradient>() != nullptr ||
-         (convert != nullptr && byte_size(convert->dtype) > byte_size(node.operands[0].dtype()));
-}
-
-// Whether a value is a parameter moved or converted, as a weight in the type to compute in.
-bool is_form_of(const Tensor& t, const std::unordered_set<const Node*>& params) {
-  const Node* node = &t.node();
-  while (is_view(*node) || node->as<Convert>() != nullptr || node->as<Transpose>() != nullptr ||
-         node->as<Slice>() != nullptr) {
-    node = &node->operands[0].node();
-  }
-  return params.contains(node);
-}
-
-// `given`: the parameters that the backward pass has at no cost, so that nothing made of one of
-// them alone by moving or converting is saved.
-Split split(const Function& body, const std::vector<bool>& active, const std::vector<bool>& given) {
-  Split out;
-  out.wrt = indices_of(active);
-  out.results = active_results(body, active);
-  out.linear = linearize(body.results, chosen(body.params, out.wrt));
-  Tensors cts;
-  for (size_t i = 0; i < body.results.size(); ++i) {
-    cts.push_back(out.results[i] ? parameter(body.results[i].type()) : Tensor());
-  }
-  const Tensors grads = out.linear.pullback(cts);
-
-  std::unordered_set<const Node*> forward;
-  for (const auto& node : reachable(out.linear.outputs)) forward.insert(node.get());
-  std::unordered_map<const Node*, size_t> params;
-  std::unordered_set<const Node*> free_params;
-  for (size_t i = 0; i < body.params.size(); ++i) {
-    params[&body.params[i].node()] = i;
-    if (given[i]) free_params.insert(&body.params[i].node());
-  }
-  out.params.assign(body.params.size(), false);
-
-  std::unordered_set<Tensor, TensorHash> seen;
-  Tensors pending;
-  for (const Tensor& t : grads) {
-    if (!t.empty()) pending.push_back(t);
-  }
-  while (!pending.empty()) {
-    const Tensor t = pending.back();
-    pending.pop_back();
-    if (t.node().constant || !seen.insert(t).second) continue;
-    if (const auto param = params.find(&t.node()); param != params.end()) {
-      out.params[param->second] = true;
-    } else if (forward.contains(&t.node()) && !is_view(t.node()) && !is_form_of(t, free_params)) {
-      out.saved.push_back(t);
-    } else {
-      for (const Tensor& operand : t.node().operands) pending.push_back(operand);
-    }
-  }
-  // The order of a set of pointers would differ from run to run.
-  std::sort(out.saved.begin(), out.saved.end(), [](const Tensor& a, const Tensor& b) {
-    return std::pair(a.node().id, a.index()) < std::pair(b.node().id, b.index());
-  });
-  return out;
-}
 
 void linearize_scan(const Scan& scan_op, const Tensors& operands, std::vector<bool> active,
                     LinearNode& out) {
@@ -123,7 +29,7 @@ void linearize_scan(const Scan& scan_op, const Tensors& operands, std::vector<bo
   }
   std::vector<bool> given(body.params.size(), true);  // constants and scanned arrays
   for (size_t i = 0; i < carries; ++i) given[consts + i] = false;
-  const Split parts = split(body, active, given);
+  const Split parts = split(body, active, keep_all(body, given));
 
   // Forward: also stack the residuals and the carries that the pullback reads.
   auto augmented = std::make_shared<Function>();
@@ -241,30 +147,6 @@ void linearize_cond(const Cond& op, const Node& node, const Tensors& operands,
   };
 }
 
-void linearize_remat(const Remat& op, const Node& node, const Tensors& operands,
-                     const std::vector<bool>& active, LinearNode& out) {
-  out.outputs = make_node(node.op, operands);
-  out.active = active_results(*op.body, active);
-  const std::vector<size_t> wrt = indices_of(active);
-  out.pullback = [=, body = op.body](const Tensors& ct) {
-    // The barrier ties the recomputation to the cotangents, so that the compiler neither merges it
-    // with the forward pass nor starts it early.
-    Tensors all = operands;
-    for (const Tensor& t : ct) {
-      if (!t.empty()) all.push_back(t);
-    }
-    all = optimization_barrier(all);
-    const Tensors again = part(all, 0, operands.size());
-    Tensors cts;
-    size_t next = operands.size();
-    for (const Tensor& t : ct) cts.push_back(t.empty() ? t : all[next++]);
-    const Tensors by = linearize(inline_function(*body, again), chosen(again, wrt)).pullback(cts);
-    Tensors grads(operands.size());
-    for (size_t k = 0; k < wrt.size(); ++k) grads[wrt[k]] = by[k];
-    return grads;
-  };
-}
-
 // Fails only when a cotangent arrives: a rule of custom_vjp may stand in for the loop.
 void linearize_while(const Node& node, const Tensors& operands, LinearNode& out) {
   out.outputs = make_node(node.op, operands);
@@ -296,7 +178,8 @@ std::vector<std::string> unnamed(const std::vector<std::string>& manual,
 // each gets its share; an operand that is equal along axes gets the sum of its copies' cotangents.
 void linearize_shard_map(const ShardMap& op, const Tensors& operands,
                          const std::vector<bool>& active, LinearNode& out) {
-  const Split parts = split(*op.body, active, std::vector<bool>(active.size(), true));
+  const Split parts =
+      split(*op.body, active, keep_all(*op.body, std::vector<bool>(active.size(), true)));
   const PartitionSpec per_device = {op.axes};
   ShardMap forward = op;
   auto augmented = std::make_shared<Function>();
@@ -372,7 +255,7 @@ bool linearize_structured(const Node& node, const Tensors& operands,
   } else if (const auto* op = node.as<Cond>()) {
     linearize_cond(*op, node, operands, active, out);
   } else if (const auto* op = node.as<Remat>()) {
-    linearize_remat(*op, node, operands, active, out);
+    linearize_remat(*op, operands, active, out);
   } else if (const auto* op = node.as<ShardMap>()) {
     linearize_shard_map(*op, operands, active, out);
   } else if (node.as<While>() != nullptr) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "espalier/ir/op.h"
+#include "espalier/ops/control.h"
 
 namespace espalier {
 
@@ -18,6 +19,10 @@ struct LinearNode {
 // Null where the node is no structured operation. `active` says which operands matter.
 bool linearize_structured(const Node& node, const Tensors& operands,
                           const std::vector<bool>& active, LinearNode& out);
+
+// The forward pass keeps what the policy says; all else is computed again in the backward pass.
+void linearize_remat(const Remat& op, const Tensors& operands, const std::vector<bool>& active,
+                     LinearNode& out);
 
 // Which results depend, through floating-point values, on the active parameters.
 std::vector<bool> active_results(const Function& function, const std::vector<bool>& params);

@@ -27,8 +27,8 @@ const std::map<std::string, std::vector<std::string>> kTable = {
     {"transform", {"ops*"}},
     {"random", {"ops*"}},
     {"pjrt", {"base"}},
-    {"runtime", {"transform*", "pjrt"}},
-    {"kernels", {"runtime*"}},
+    {"kernels", {"ops*", "pjrt"}},
+    {"runtime", {"transform*", "kernels*"}},
     {"nn", {"ops*", "random"}},
     {"models", {"nn*", "config"}},
     {"optim", {"ops*", "random", "config"}},
@@ -119,7 +119,7 @@ Sources library() {
   const fs::path root = ESPALIER_SOURCE_DIR;
   for (const auto& entry : fs::recursive_directory_iterator(root / "espalier")) {
     const std::string extension = entry.path().extension();
-    if (extension != ".h" && extension != ".cc") continue;
+    if (extension != ".h" && extension != ".cc" && extension != ".inc") continue;
     std::ostringstream text;
     text << std::ifstream(entry.path()).rdbuf();
     sources[entry.path().lexically_relative(root).generic_string()] = text.str();

@@ -2,64 +2,26 @@
 // memory over the length of the sequence, and both split over a mesh without moving anything.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "espalier/nn/attention.h"
 #include "espalier/nn/rope.h"
 #include "espalier/ops/op_list.h"
 #include "espalier/runtime/program.h"
-#include "espalier/transform/grad.h"
+#include "tests/support/attention_cases.h"
 #include "tests/support/op_cases.h"
 
 namespace espalier::test {
 namespace {
 
-struct Shape {
-  int64_t batch, length, heads, key_heads, width;
-  // q, k, v, and the cotangent of the result.
-  std::vector<TensorType> types(DType dtype = DType::kF32) const {
-    const TensorType q{dtype, {batch, length, heads, width}},
-        kv{dtype, {batch, length, key_heads, width}};
-    return {q, kv, kv, q};
-  }
-};
-
-using Build = std::function<Tensor(const Tensor& q, const Tensor& k, const Tensor& v)>;
 Build flash(int64_t block) {
   return [block](const Tensor& q, const Tensor& k, const Tensor& v) {
     return flash_attention(q, k, v, block);
   };
 }
 
-// The result and the gradients of q, k and v.
-Function with_gradients(const Shape& shape, const Build& build, DType dtype = DType::kF32) {
-  return trace(shape.types(dtype), [&](const Tensors& in) {
-    const Tensor o = build(in[0], in[1], in[2]);
-    const Linearized linear = linearize({o}, {in[0], in[1], in[2]});
-    Tensors out = linear.pullback({in[3]});
-    out.insert(out.begin(), linear.outputs[0]);
-    return out;
-  });
-}
-
-// The largest difference, as a part of the largest element; as it is where that is 0.
-double apart(const HostArray& a, const HostArray& b) {
-  const HostArray got = a.converted(DType::kF64), want = b.converted(DType::kF64);
-  double difference = 0, largest = 0;
-  for (size_t i = 0; i < want.as<double>().size(); ++i) {
-    const double x = got.as<double>()[i], y = want.as<double>()[i];
-    if (!std::isfinite(x)) return INFINITY;
-    difference = std::max(difference, std::abs(x - y));
-    largest = std::max(largest, std::abs(y));
-  }
-  return largest == 0 ? difference : difference / largest;
-}
-
 TEST(FlashAttention, EqualsDenseInValuesAndGradients) {
   const auto runtime = Runtime::create({}).value_or_throw();
   const struct {
-    Shape shape;
+    AttentionShape shape;
     int64_t block;
   } cases[] = {{{2, 256, 4, 4, 32}, kFlashBlock},
                {{1, 200, 3, 3, 16}, 64},
@@ -82,7 +44,7 @@ TEST(FlashAttention, EqualsDenseInValuesAndGradients) {
 
 TEST(FlashAttention, EqualsDenseInBfloat16) {
   const auto runtime = Runtime::create({}).value_or_throw();
-  const Shape shape{1, 96, 4, 2, 32};
+  const AttentionShape shape{1, 96, 4, 2, 32};
   std::vector<HostArray> in, wide;
   for (const HostArray& x : random_arrays(shape.types(), -2, 2, "bf16")) {
     in.push_back(x.converted(DType::kBF16));
@@ -98,15 +60,6 @@ TEST(FlashAttention, EqualsDenseInBfloat16) {
       EXPECT_LE(apart(got.value()[i], want.value()[i]), 1e-2) << i;
     }
   }
-}
-
-ProgramSpec program_of(const Function& function, const PartitionSpec& spec) {
-  ProgramSpec out;
-  out.function = function;
-  for (const Tensor& p : function.params)
-    out.arguments.push_back({"x", make_layout(p.type(), spec)});
-  out.results.assign(function.results.size(), spec);
-  return out;
 }
 
 int64_t temporary_bytes(const std::shared_ptr<Runtime>& runtime, int64_t length,
@@ -142,7 +95,8 @@ TEST(Attention, NothingMovesOnAMesh) {
       return scan(layer, {q}, {}, 2).carry[0];
     };
   };
-  for (const Shape& shape : {Shape{4, 24, 4, 4, 8}, Shape{4, 21, 8, 2, 8}}) {
+  for (const AttentionShape& shape :
+       {AttentionShape{4, 24, 4, 4, 8}, AttentionShape{4, 21, 8, 2, 8}}) {
     for (const Build& attention : {Build(causal_attention), flash(8)}) {
       for (const Build& build : {attention, layers(attention)}) {
         const Function f = with_gradients(shape, build);
@@ -181,7 +135,7 @@ TEST(Attention, NothingMovesOnAMesh) {
 // Token by token over a cache whose unused places hold other numbers: dense attention's rows.
 TEST(CachedAttention, EqualsDenseTokenByToken) {
   const auto runtime = Runtime::create({}).value_or_throw();
-  const Shape shape{2, 12, 4, 2, 8};
+  const AttentionShape shape{2, 12, 4, 2, 8};
   const auto in = random_arrays(shape.types(), -2, 2, "cache");
   const Function both = trace(shape.types(), [&](const Tensors& t) {
     const TensorType cache{DType::kF32, {2, 16, 2, 8}};

@@ -27,6 +27,7 @@ TEST(TopologyTest, CompilesForTpusWithoutOne) {
   auto path = plugin_path("tpu");
   if (!path) GTEST_SKIP() << path.failure().message;
   setenv("TPU_SKIP_MDS_QUERY", "1", /*overwrite=*/0);
+  setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);  // beside other compilations
   const auto plugin = Plugin::load(path->string()).value_or_throw();
   const auto topology = Topology::create(plugin, "v5e:2x4").value_or_throw();
   EXPECT_EQ(topology.platform_name(), "tpu");

@@ -121,7 +121,7 @@ class SamplerTest : public testing::Test {
 std::unique_ptr<RandomModel> SamplerTest::one_;
 
 TEST_F(SamplerTest, GreedyIsTheRepeatedLikeliestToken) {
-  for (const std::string model : {"minigpt", "gpt2", "gpt2 rope"}) {
+  for (const std::string model : {"minigpt", "gpt2", "gpt2 rope", "llama3"}) {
     for (const auto& [layers, attention] :
          {std::pair("scan", "dense"), std::pair("unroll", "dense"), std::pair("scan", "flash")}) {
       RandomModelOptions options;

@@ -1,8 +1,8 @@
-"""Hugging Face's transformers as a peer for tests/parity/export_test.cc.
+"""Hugging Face's transformers as a peer for tests/parity/export_test.cc and llama_weights_test.cc.
 
 FOLDER REFERENCE [TEXT]
 
-Opens the folder as GPT2LMHeadModel and prints the largest difference of its logits from those in
+Opens the folder as its config.json says and prints the largest difference of its logits from those in
 the safetensors file REFERENCE (input_ids, logits), and how many tensors were missing or too many.
 With TEXT, a file, also the ids that the folder's tokenizer makes of it.
 """
@@ -19,10 +19,11 @@ from safetensors.torch import load_file
 
 
 def main(folder, reference, text=None):
-    model, info = transformers.GPT2LMHeadModel.from_pretrained(folder, output_loading_info=True)
+    model, info = transformers.AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
     model.eval()
-    # The output layer is the token embedding: it has no tensor of its own.
-    missing = [key for key in info["missing_keys"] if key != "lm_head.weight"]
+    # Where the output layer is the token embedding, it has no tensor of its own.
+    tied = model.config.tie_word_embeddings
+    missing = [key for key in info["missing_keys"] if not (tied and key == "lm_head.weight")]
     expected = load_file(reference)
     with torch.no_grad():
         logits = model(expected["input_ids"].long()).logits

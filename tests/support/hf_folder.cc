@@ -8,14 +8,31 @@
 
 namespace espalier::test {
 
+namespace {
+
+void write_folder(const std::filesystem::path& folder, const nlohmann::json& config,
+                  const TensorMap& tensors) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "config.json", config.dump(2)).value_or_throw();
+  write_tensors(folder / "model.safetensors", tensors);
+}
+
+}  // namespace
+
 TensorMap random_weights(const Gpt2Config& config, uint32_t seed) {
+  return random_weights(*make_model(config), seed);
+}
+
+TensorMap random_weights(const Llama3Config& config, uint32_t seed) {
+  return random_weights(*make_model(config), seed);
+}
+
+TensorMap random_weights(const LanguageModel& model, uint32_t seed) {
   std::mt19937 bits(seed);
-  const auto model = make_model(config);
   TensorMap out;
-  for (const ParamSpec& spec : model->params()) {
-    const bool norm = spec.name.find("ln_") != std::string::npos;
-    const bool weight = spec.name.ends_with("weight");
-    std::normal_distribution<float> draw(norm && weight ? 1.0f : 0.0f, 0.1f);
+  for (const ParamSpec& spec : model.params()) {
+    const bool norm = spec.kind == ParamKind::kVector && spec.name.ends_with("weight");
+    std::normal_distribution<float> draw(norm ? 1.0f : 0.0f, 0.1f);
     for (const CheckpointTensor& entry : stored_tensors(stored_param(spec))) {
       HostArray array(DType::kF32, entry.tensor.dims);
       for (float& x : array.as<float>()) x = draw(bits);
@@ -45,10 +62,12 @@ void write_tensors(const std::filesystem::path& path, const TensorMap& tensors) 
 
 void write_hf_folder(const std::filesystem::path& folder, const Gpt2Config& config,
                      const TensorMap& tensors) {
-  std::filesystem::create_directories(folder);
-  const nlohmann::json json = hf_config(config, config.vocab_size).value_or_throw();
-  write_file(folder / "config.json", json.dump(2)).value_or_throw();
-  write_tensors(folder / "model.safetensors", tensors);
+  write_folder(folder, hf_config(config, config.vocab_size).value_or_throw(), tensors);
+}
+
+void write_hf_folder(const std::filesystem::path& folder, const Llama3Config& config,
+                     const TensorMap& tensors) {
+  write_folder(folder, hf_config(config, config.vocab_size).value_or_throw(), tensors);
 }
 
 }  // namespace espalier::test

@@ -93,6 +93,10 @@ void add_plain(std::vector<ErrorCase>& out) {
                  [](const Tensors&) { return optimization_barrier({Tensor()}); },
                  "[optimization_barrier] an operand is an empty Tensor"});
   out.push_back({"stop_gradient", {}, to_all(StopGradient{}), "[stop_gradient] needs 1 operands"});
+  out.push_back(
+      {"checkpoint_name", {}, to_all(CheckpointName{"x"}), "[checkpoint_name] needs 1 operands"});
+  out.push_back(
+      {"place_in_memory", {}, to_all(PlaceInMemory{}), "[place_in_memory] needs 1 operands"});
   out.push_back({"custom_call",
                  {},
                  [](const Tensors&) { return custom_call("a_target", {Tensor()}, {kVector}); },

@@ -38,6 +38,13 @@ void add_annotations(std::vector<OpCase>& cases) {
                    -2,
                    2,
                    false});
+  cases.push_back({"checkpoint_name", {kVector}, [](const Tensors& in) {
+                     return Tensors{checkpoint_name(in[0] * in[0], "square") * 2.0};
+                   }});
+  cases.push_back({"place_in_memory", {kVector}, [](const Tensors& in) {
+                     const Tensor host = place_in_memory(in[0] * in[0], MemoryKind::kPinnedHost);
+                     return Tensors{place_in_memory(host, MemoryKind::kDevice) * 2.0};
+                   }});
   // The rule is the natural one, written another way.
   cases.push_back({"custom_vjp", {kVector, kVector}, [](const Tensors& in) {
                      const Tensor product = in[0] * in[1], square = product * product;

@@ -205,7 +205,8 @@ bool evaluate_elementwise(const Node& node, const Arrays& in, Arrays& out) {
   if (evaluate_source(node, out)) return true;
   if (in.empty()) return false;
   if (node.as<Shard>() != nullptr || node.as<StopGradient>() != nullptr ||
-      node.as<OptimizationBarrier>() != nullptr) {
+      node.as<OptimizationBarrier>() != nullptr || node.as<CheckpointName>() != nullptr ||
+      node.as<PlaceInMemory>() != nullptr) {
     out = in;
     return true;
   }

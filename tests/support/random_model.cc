@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "espalier/models/gpt2.h"
+#include "espalier/models/llama.h"
 #include "espalier/models/minigpt.h"
 #include "espalier/nn/layout.h"
 #include "espalier/ops/elementwise.h"
@@ -20,6 +21,20 @@ std::unique_ptr<LanguageModel> make(const RandomModelOptions& o) {
     config.num_heads = 4;
     config.feed_forward_dim = 24;
     config.num_transformer_blocks = 2;
+    config.attention = o.attention;
+    config.layers = o.layers;
+    return make_model(config);
+  }
+  if (o.model == "llama3") {
+    Llama3Config config;
+    config.vocab_size = o.vocab_size;
+    config.max_seq_len = o.max_len;
+    config.dim = 16;
+    config.n_layers = 2;
+    config.n_heads = 4;
+    config.n_kv_heads = 2;
+    config.hidden_dim = 24;
+    config.rope_theta = 100;
     config.attention = o.attention;
     config.layers = o.layers;
     return make_model(config);

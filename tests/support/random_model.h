@@ -12,7 +12,7 @@
 namespace espalier::test {
 
 struct RandomModelOptions {
-  std::string model = "minigpt";  // or "gpt2", "gpt2 rope"
+  std::string model = "minigpt";  // or "gpt2", "gpt2 rope", "llama3"
   std::string layers = "scan";
   std::string attention = "dense";
   std::vector<MeshAxis> axes{};

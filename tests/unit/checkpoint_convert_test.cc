@@ -68,5 +68,34 @@ TEST(Convert, NoIntegersAndNoOtherSizes) {
   EXPECT_THROW(f32_from(DType::kF16, std::as_bytes(std::span(integers)), out), Error);
 }
 
+// Every bf16 comes back from f32, and a number between two goes to the nearer, of two as near to
+// the even one.
+TEST(ConvertFloats, RoundsToNearestEven) {
+  const auto narrow = [](const std::vector<float>& in) {
+    std::vector<uint16_t> out(in.size());
+    convert_floats(DType::kF32, std::as_bytes(std::span(in)), DType::kBF16,
+                   std::as_writable_bytes(std::span(out)));
+    return out;
+  };
+  const std::vector<float> all = converted(DType::kBF16);
+  const std::vector<uint16_t> back = narrow(all);
+  for (uint32_t bits = 0; bits < all.size(); ++bits) {
+    if (std::isnan(all[bits])) {
+      EXPECT_TRUE(std::isnan(all[back[bits]])) << bits;
+    } else {
+      EXPECT_EQ(back[bits], bits);
+    }
+  }
+  const auto at = [](uint32_t bits) { return std::bit_cast<float>(bits); };
+  EXPECT_EQ(narrow({at(0x3f808000), at(0x3f818000), at(0x3f808001), at(0x3f807fff), at(0x7f7fffff),
+                    at(0x7f800001)}),
+            (std::vector<uint16_t>{0x3f80, 0x3f82, 0x3f81, 0x3f80, 0x7f80, 0x7fc0}));
+  const std::vector<double> wide = {1.0, -2.5};
+  std::vector<uint16_t> out(2);
+  convert_floats(DType::kF64, std::as_bytes(std::span(wide)), DType::kBF16,
+                 std::as_writable_bytes(std::span(out)));
+  EXPECT_EQ(out, (std::vector<uint16_t>{0x3f80, 0xc020}));
+}
+
 }  // namespace
 }  // namespace espalier

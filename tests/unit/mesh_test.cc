@@ -103,6 +103,52 @@ TEST(ShardingRules, PatternsOverrideTheLogicalAxes) {
             std::vector<std::string>{"layers.*.wq.weight"});
 }
 
+TEST(ShardingRules, NamesStandInForOthers) {
+  ShardingRules rules;
+  rules.axes = {{"seq", {"data"}}};
+  EXPECT_EQ(rules.resolve({"stream|seq"}, kMesh), (PartitionSpec{{"data"}}));
+  rules.axes["stream"] = {"model"};
+  EXPECT_EQ(rules.resolve({"stream|seq", "seq"}, kMesh), (PartitionSpec{{"model"}, {"data"}}));
+  rules.axes["stream"] = {};
+  EXPECT_EQ(rules.resolve({"stream|seq"}, kMesh), (PartitionSpec{{}})) << "a rule to split nothing";
+  EXPECT_EQ(rules.resolve({"other|stream|seq|"}, kMesh), (PartitionSpec{{}}));
+  EXPECT_EQ(rules.resolve({"none|"}, kMesh), (PartitionSpec{{}}));
+}
+
+// wq is (heads, width, embed) here and (heads * width, embed) in checkpoints.
+TEST(ShardingRules, PatternsForTheShapeInCheckpoints) {
+  ShardingRules rules;
+  rules.params = {{"wq", {{"model"}, {"data"}}}};
+  const auto resolve = [&](const Dims& dims) {
+    return rules.resolve_param("wq", {"heads", "", "embed"}, kMesh, {{0, 2}, dims});
+  };
+  EXPECT_EQ(resolve({3, 4, 8}), (PartitionSpec{{"model"}, {}, {"data"}}));
+  EXPECT_EQ(resolve({2, 6, 8}), (PartitionSpec{{}, {"model"}, {"data"}}));
+  EXPECT_EQ(resolve({2, 4, 8}), (PartitionSpec{{"model"}, {}, {"data"}})) << "an error later";
+  EXPECT_EQ(rules.resolve_param("wq", {"heads", "", "embed"}, Mesh(), {{0, 2}, {3, 4, 8}}),
+            (PartitionSpec{{}, {}, {}}));
+  rules.params = {{"wq", {{"data"}, {"model"}, {}}}};
+  EXPECT_EQ(resolve({3, 4, 8}), (PartitionSpec{{"data"}, {"model"}, {}}));
+  rules.params = {{"wq", {{"data"}}}};
+  EXPECT_EQ(error_of([&] {
+              resolve({3, 4, 8});
+            }),
+            "[sharding.params] 'wq' gives 1 dims, but parameter 'wq' has 3 (2 in checkpoints)");
+}
+
+TEST(ShardingRules, NamesTheParametersThatNoPatternMatches) {
+  ShardingRules rules;
+  const std::vector<std::string> names = {"tok.w",          "layers.0.wq",   "layers.0.norm",
+                                          "layers.1.wq",    "layers.1.norm", "h.*.norm",
+                                          "layers.10.norm", "out.2"};
+  EXPECT_TRUE(rules.left_to_rules(names).empty()) << "without patterns the rules are meant";
+  rules.params = {{"layers.*.wq", {{}}}, {"tok.*", {{}}}};
+  EXPECT_EQ(rules.left_to_rules(names),
+            (std::vector<std::string>{"layers.*.norm", "h.*.norm", "out.*"}));
+  rules.params.push_back({"*", {{}}});
+  EXPECT_TRUE(rules.left_to_rules(names).empty());
+}
+
 TEST(ShardingRules, RefuseWhatTheMeshLacks) {
   ShardingRules rules;
   rules.axes = {{"embed", {"tp"}}};

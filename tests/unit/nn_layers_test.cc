@@ -134,6 +134,51 @@ TEST(LayerNorm, WithoutBias) {
                   [](const Tensors& t) { return Tensors{layer_norm(t[0], t[1], Tensor(), 1e-3)}; });
 }
 
+TEST(RmsNorm, ValueAndGradient) {
+  const auto in = random_arrays({kRows, kWidth}, -1, 1, "rms norm");
+  const Build build = [](const Tensors& t) { return Tensors{rms_norm(t[0], t[1], 1e-3)}; };
+  const HostArray got = value_of({kRows, kWidth}, build, in);
+  HostArray want(DType::kF64, kRows.dims);
+  for (size_t row = 0; row < kB * kT; ++row) {
+    const auto x = in[0].as<double>().subspan(row * kD, kD);
+    double square = 0;
+    for (const double v : x) square += v * v / kD;
+    for (size_t i = 0; i < kD; ++i) {
+      want.as<double>()[row * kD + i] = x[i] / std::sqrt(square + 1e-3) * in[1].as<double>()[i];
+    }
+  }
+  EXPECT_TRUE(close_to(got, want, 1e-12));
+  expect_gradient({kRows, kWidth}, build);
+}
+
+TEST(Swiglu, ValueAndGradient) {
+  const auto in = random_arrays({kRows, kRows}, -4, 4, "swiglu");
+  const Build build = [](const Tensors& t) { return Tensors{swiglu(t[0], t[1])}; };
+  const HostArray got = value_of({kRows, kRows}, build, in);
+  for (size_t i = 0; i < got.as<double>().size(); ++i) {
+    const double gate = in[0].as<double>()[i], up = in[1].as<double>()[i];
+    EXPECT_NEAR(got.as<double>()[i], gate / (1 + std::exp(-gate)) * up, 1e-12);
+  }
+  expect_gradient({kRows, kRows}, build);
+}
+
+// Of bfloat16 operands the sums are float32 and the results bfloat16.
+TEST(RmsNorm, ComputesInFloat32) {
+  const TensorType rows{DType::kBF16, {2, 256}}, width{DType::kBF16, {256}};
+  const auto in = random_arrays({{DType::kF64, {2, 256}}, {DType::kF64, {256}}}, 1, 2, "wide norm");
+  const std::vector<HostArray> half = {in[0].converted(DType::kBF16),
+                                       in[1].converted(DType::kBF16)};
+  const HostArray got = value_of(
+      {rows, width}, [](const Tensors& t) { return Tensors{rms_norm(t[0], t[1], 1e-5)}; }, half);
+  const HostArray want =
+      value_of({{DType::kF64, {2, 256}}, {DType::kF64, {256}}},
+               [](const Tensors& t) { return Tensors{rms_norm(t[0], t[1], 1e-5)}; },
+               {half[0].converted(DType::kF64), half[1].converted(DType::kF64)});
+  ASSERT_EQ(got.dtype(), DType::kBF16);
+  // One rounding to 8 bits; sums in bfloat16 would be percents away.
+  EXPECT_TRUE(close_to(got.converted(DType::kF64), want, 0.006));
+}
+
 // A block that shows its masks: x, then two dropouts after a scale of its own.
 struct Block {
   Param scale;

@@ -152,6 +152,54 @@ TEST_F(TrainConfigTest, Failures) {
   expect_failure(load_run_config(folder_ / "none.toml", {}), Code::kNotFound, {"none.toml"});
 }
 
+TEST_F(TrainConfigTest, RematKeys) {
+  using Saves = RematPolicy::Saves;
+  EXPECT_FALSE(RunConfig().remat_policy());
+  const struct {
+    const char* text;
+    RematPolicy policy;
+  } cases[] = {
+      {"remat = \"everything\"\n", {Saves::kNothing}},
+      {"remat = \"dots\"\n", {Saves::kDots}},
+      {"remat = \"dots_with_no_batch_dims\"\noffload = true\n",
+       {Saves::kDotsWithNoBatchDims, {}, true}},
+      {"remat = \"names\"\nremat_names = [\"qkv\", \"attn_out\"]\n",
+       {Saves::kNames, {"qkv", "attn_out"}}},
+  };
+  for (const auto& c : cases) {
+    const RunConfig config = load(std::string("[train]\n") + c.text).value_or_throw();
+    EXPECT_EQ(config.remat_policy(), c.policy) << c.text;
+    EXPECT_EQ(to_toml(load(to_toml(config)).value_or_throw()), to_toml(config));
+  }
+  const auto fails = [&](const std::string& text, const std::vector<std::string>& parts) {
+    expect_failure(load("[train]\n" + text), Code::kInvalidArgument, parts);
+  };
+  fails("remat = \"some\"\n", {"train.remat", "everything"});
+  fails("remat = \"names\"\n", {"train.remat_names"});
+  fails("remat_names = [\"qkv\"]\n", {"train.remat_names", "\"none\""});
+  fails("remat = \"everything\"\noffload = true\n", {"train.offload", "\"dots\""});
+  fails("offload = true\n", {"train.offload"});
+}
+
+TEST_F(TrainConfigTest, ParameterTypes) {
+  EXPECT_EQ(RunConfig().param_dtype(), DType::kF32);
+  const RunConfig config = load("[train]\nparam_dtype = \"bfloat16\"\n").value_or_throw();
+  const auto model = config.make_model(50);
+  for (const ParamSpec& spec : model->params()) {
+    EXPECT_EQ(spec.dtype, DType::kBF16) << spec.name;
+  }
+  expect_failure(load("[train]\nparam_dtype = \"float16\"\n"), Code::kInvalidArgument,
+                 {"train.param_dtype", "bfloat16"});
+}
+
+TEST_F(TrainConfigTest, SyntheticTokensMakeNoSamples) {
+  const std::string data = "[data]\nsource = \"synthetic\"\n";
+  EXPECT_EQ(load(data + "[train]\nsteps = 5\n").value_or_throw().sample.every, 0);
+  expect_failure(load(data), Code::kInvalidArgument, {"train.steps"});
+  expect_failure(load(data + "[train]\nsteps = 5\n[sample]\nevery = 2\n"), Code::kInvalidArgument,
+                 {"sample.every"});
+}
+
 TEST_F(TrainConfigTest, SampleKeys) {
   const RunConfig defaults;
   EXPECT_EQ(defaults.sample.top_p, 1);

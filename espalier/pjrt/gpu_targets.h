@@ -1,0 +1,15 @@
+// What XLA wants to know of a GPU that is not here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace espalier {
+
+// A GpuTargetConfigProto (xla/stream_executor/device_description.proto) in text for a part by its
+// name here ("h100"); empty where there is none.
+std::string gpu_target_config(std::string_view name);
+std::vector<std::string> gpu_target_names();
+
+}  // namespace espalier
