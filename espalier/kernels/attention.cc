@@ -15,8 +15,7 @@ namespace ffi = ::xla::ffi;
 using Buffer = ffi::Buffer<ffi::F32>;
 using Out = ffi::ResultBuffer<ffi::F32>;
 
-// Shapes come from our own traced programs, which have checked them; this holds what memory safety
-// needs.
+// Results have the shapes that ops/kernel_calls.h gives them; of operands this checks the shapes.
 ffi::ErrorOr<HeadShape> shape_of(const Buffer& q, const Buffer& k, const Buffer& v) {
   const auto a = q.dimensions(), c = k.dimensions(), d = v.dimensions();
   const bool ok = a.size() == 4 && c.size() == 4 && d == c && a[0] == c[0] && a[1] == c[1] &&
@@ -44,6 +43,11 @@ ffi::Error attention_gradient(ffi::ThreadPool pool, Buffer q, Buffer k, Buffer v
                               Buffer log_sum, Buffer d_o, Out d_q, Out d_k, Out d_v) {
   const ffi::ErrorOr<HeadShape> s = shape_of(q, k, v);
   if (s.has_error()) return s.error();
+  if (o.element_count() != q.element_count() || d_o.element_count() != q.element_count() ||
+      log_sum.element_count() * static_cast<size_t>(s->width) != q.element_count()) {
+    return ffi::Error::InvalidArgument(
+        "espalier_attention_gradient needs o and d_o of q's shape and log_sum (B, H, T)");
+  }
   const BackwardArrays f{*s,
                          q.typed_data(),
                          k.typed_data(),

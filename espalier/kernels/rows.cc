@@ -35,7 +35,7 @@ int64_t count(const Buffer& x) { return static_cast<int64_t>(x.element_count());
 ffi::Error layer_norm(ffi::ThreadPool pool, double epsilon, int64_t has_bias, Buffer x,
                       Buffer scale, Buffer bias, Out y, Out mean, Out rstd) {
   const int64_t width = count(scale);
-  if (width == 0 || x.dimensions().back() != width || count(bias) != width) {
+  if (width == 0 || count(x) % width != 0 || count(bias) != width) {
     return wrong_shapes(kLayerNormKernel);
   }
   const NormArrays a{width,
@@ -54,7 +54,7 @@ ffi::Error layer_norm(ffi::ThreadPool pool, double epsilon, int64_t has_bias, Bu
 ffi::Error layer_norm_gradient(ffi::ThreadPool pool, Buffer x, Buffer scale, Buffer mean,
                                Buffer rstd, Buffer dy, Out dx, Out d_scale, Out d_bias) {
   const int64_t width = count(scale);
-  if (width == 0 || x.dimensions().back() != width || count(dy) != count(x) ||
+  if (width == 0 || count(x) % width != 0 || count(dy) != count(x) ||
       count(mean) != count(x) / width || count(rstd) != count(mean)) {
     return wrong_shapes(kLayerNormGradientKernel);
   }

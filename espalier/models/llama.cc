@@ -17,7 +17,8 @@ namespace {
 
 constexpr double kDeviation = 0.02;
 
-// What ends in the residual stream is scaled by the number of branches, as in torchtitan.
+// What ends in the residual stream is scaled by the number of branches: torchtitan's initial values
+// with depth_init off.
 double residual_deviation(const Llama3Config& c) {
   return kDeviation / std::sqrt(2.0 * static_cast<double>(c.n_layers));
 }

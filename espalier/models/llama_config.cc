@@ -81,6 +81,12 @@ Status read_rope(const json& config, Llama3Config& out) {
   }
   Llama3RopeScaling& s = out.rope_scaling;
   s.rope_type = "llama3";
+  for (const char* name :
+       {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) {
+    if (!table.contains(name)) {
+      return wrong(std::string("config.json: \"") + key + "\" lacks \"" + name + '"');
+    }
+  }
   ESPALIER_TRY(rope.take("factor", s.factor));
   ESPALIER_TRY(rope.take("low_freq_factor", s.low_freq_factor));
   ESPALIER_TRY(rope.take("high_freq_factor", s.high_freq_factor));

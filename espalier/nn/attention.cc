@@ -130,7 +130,9 @@ namespace {
 
 Tensor automatic_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Ctx& cx) {
   constexpr int64_t kLong = 1024;
-  if (has_fused_attention(q, cx)) return fused_attention(q, k, v, cx);
+  if (has_fused_attention(q, cx) && fused_attention_moves_nothing(k, cx)) {
+    return fused_attention(q, k, v, cx);
+  }
   return q.dim(1) >= kLong ? flash_attention(q, k, v) : causal_attention(q, k, v);
 }
 

@@ -32,11 +32,15 @@ Tensor flash_attention(const Tensor& q_BTHK, const Tensor& k_BSGK, const Tensor&
                        int64_t block = kFlashBlock);
 
 // "fused": the platform's own kernel (kernels/), which keeps what causal_attention keeps. Now there
-// is one for float32 on CPUs. Throws Error where there is none. On a mesh each device has its rows
-// of the batch and its heads; keys of a sharded sequence are gathered.
+// is one for float32 on CPUs, with a task for each row of the batch and head of keys. Throws Error
+// where there is none. On a mesh each device has its rows of the batch and its heads; where the
+// heads' axes do not divide the heads of keys, or the sequence is sharded, operands are gathered
+// and each device computes the same.
 Tensor fused_attention(const Tensor& q_BTHK, const Tensor& k_BSGK, const Tensor& v_BSGK,
                        const Ctx& cx);
 bool has_fused_attention(const Tensor& q_BTHK, const Ctx& cx);
+// Whether each device has all that its part needs.
+bool fused_attention_moves_nothing(const Tensor& k_BSGK, const Ctx& cx);
 
 // For inference, over a cache of keys and values: query t, at place `position` + t (`position` an
 // s32 scalar), sees the entries s <= position + t. Entries that none sees may hold any finite
@@ -53,8 +57,8 @@ using Attention = std::function<Tensor(const Tensor& q_BTHK, const Tensor& k_BSG
 // Throws Error where the name is built in. Thread-safe.
 void register_attention(std::string name, Attention attention);
 // "auto", "dense", "flash", "flash:N" (blocks of N positions), "fused" or a registered one. "auto"
-// is "fused" where the platform has it, otherwise "flash" from 1024 positions on and "dense" below.
-// Throws Error that lists the known names. Thread-safe.
+// is "fused" where the platform has it and it moves nothing, otherwise "flash" from 1024 positions
+// on and "dense" below. Throws Error that lists the known names. Thread-safe.
 Attention find_attention(const std::string& name);
 
 }  // namespace espalier

@@ -37,7 +37,7 @@ const Placement& Ctx::placement() const {
 }
 
 bool Ctx::has_kernels(DType dtype) const {
-  return placement().platform == "cpu" && placement().mesh.axes().empty() && dtype == DType::kF32;
+  return placement().platform == "cpu" && placement().mesh.size() == 1 && dtype == DType::kF32;
 }
 
 Tensor Ctx::settled(const Tensor& x) const {

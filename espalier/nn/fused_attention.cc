@@ -35,6 +35,12 @@ bool has_fused_attention(const Tensor& q, const Ctx& cx) {
   return cx.placement().platform == "cpu" && q.dtype() == DType::kF32;
 }
 
+bool fused_attention_moves_nothing(const Tensor& k, const Ctx& cx) {
+  const Placement& at = cx.placement();
+  const PartitionSpec spec = at.rules.resolve({"batch", "seq", "heads", ""}, at.mesh);
+  return at.mesh.size(spec[1]) == 1 && k.dim(2) % at.mesh.size(spec[2]) == 0;
+}
+
 Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Ctx& cx) {
   check_attention("fused_attention", q, k, v);
   if (q.dim(1) != k.dim(1)) {

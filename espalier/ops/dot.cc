@@ -138,10 +138,10 @@ std::string merged(hlo::Writer& w, const Tensor& operand, const Ints& contract, 
 }  // namespace
 
 void DotGeneral::lower(hlo::Writer& w, const Node& node) const {
-  // On one device a product over several dims is one over their merged dim, and XLA for CPU then
-  // transposes by its blocked copy, not by a loop over three dims. On a mesh each dim keeps its
-  // own sharding.
-  if (w.mesh().axes().empty() && left_batch.empty() && left_contract.size() > 1 &&
+  // On one device a product over several dims is one over their merged dim, which XLA for CPU takes
+  // as it stands in memory; of several dims it first makes a transposed copy. On a mesh each dim
+  // keeps its own sharding.
+  if (w.mesh().size() == 1 && left_batch.empty() && left_contract.size() > 1 &&
       consecutive(left_contract) && consecutive(right_contract)) {
     TensorType left, right;
     const std::string a = merged(w, node.operands[0], left_contract, left);

@@ -264,6 +264,12 @@ class Reader {
       return sum;
     }
     Bytes sum = bytes_of(i.shape());
+    // The last result of a call to cuBLAS or cuDNN is room to work in.
+    const bool in_library = opcode == "custom-call" && i.custom_call_target().starts_with("__cu");
+    if (const int results = i.shape().tuple_shapes_size(); in_library && results > 1) {
+      sum = {};
+      for (int k = 0; k + 1 < results; ++k) sum += bytes_of(i.shape().tuple_shapes(k));
+    }
     for (int k = 0; k < i.operand_ids_size(); ++k) sum += operand_bytes(in, i, k);
     return sum;
   }

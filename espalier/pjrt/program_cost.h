@@ -17,8 +17,8 @@ struct CollectiveCost {
   double count = 0;        // started by a device in one run
   // Of the whole array on a device: the result of an all-gather, the operand of the others.
   double bytes = 0;
-  // What a device must at least receive for them: (g-1)/g of `bytes` among g devices, twice that
-  // for an all-reduce, all of a collective-permute.
+  // What a device receives for them on a ring: (g-1)/g of `bytes` among g devices, twice that for
+  // an all-reduce, all of a collective-permute. Switches that sum on the way (NVLink's) need less.
   double received_bytes = 0;
 };
 

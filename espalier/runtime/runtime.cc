@@ -1,10 +1,12 @@
 #include "espalier/runtime/runtime.h"
 
-#include <malloc.h>
-
 #include <cstdlib>
 
 #include "espalier/kernels/kernels.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace espalier {
 

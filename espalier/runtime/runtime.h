@@ -27,6 +27,8 @@ std::filesystem::path default_program_cache();
 class Runtime {
  public:
   // kInvalidArgument where the mesh's size differs from the number of devices.
+  // With a CPU plugin, sets glibc's malloc for the whole process to keep freed memory: the buffers
+  // of a step are the next one's, and the process stays as large as it once was.
   static Result<std::shared_ptr<Runtime>> create(RuntimeOptions options);
 
   const Mesh& mesh() const { return options_.mesh; }

@@ -132,7 +132,7 @@ void add_cost(const CompiledStep& s, std::string& out) {
     parts +=
         fmt::format("{}{} {}", parts.empty() ? "" : ", ", bound.of, seconds_text(bound.seconds));
   }
-  out += fmt::format("a step takes at least {} ({}); MFU at most {:.1f}%\n",
+  out += fmt::format("by published peaks a step takes at least {} ({}); MFU at most {:.1f}%\n",
                      seconds_text(s.seconds_bound()), parts, 100 * s.mfu_bound());
 }
 

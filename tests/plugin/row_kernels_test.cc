@@ -97,6 +97,29 @@ TEST(Kernels, AreUsedWhereThereAreSomeAndNowhereElse) {
   EXPECT_EQ(calls(f32, "", DType::kF32), 0u);
 }
 
+// Far out the activation is x or 0, its slope 1 or 0.
+TEST(GeluKernel, HasItsLimitsFarOut) {
+  const std::vector<float> x = {-1e6f, -1000, -30, -9, 9, 30, 1000, 1e6f}, ones(8, 1.0f);
+  std::vector<kernels::RowKernels> kinds = {kernels::baseline_rows()};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    kinds.push_back(kernels::avx2_rows());
+  }
+  if (__builtin_cpu_supports("avx512f")) kinds.push_back(kernels::avx512_rows());
+#endif
+  for (const kernels::RowKernels& rows : kinds) {
+    for (const bool tanh : {false, true}) {
+      std::vector<float> y(8), slope(8);
+      rows.gelu({x.data(), x.data(), y.data()}, tanh, 0, 8);
+      rows.gelu_gradient({x.data(), ones.data(), slope.data()}, tanh, 0, 8);
+      for (size_t i = 0; i < 8; ++i) {
+        EXPECT_NEAR(y[i], x[i] > 0 ? x[i] : 0, 1e-6) << x[i];
+        EXPECT_NEAR(slope[i], x[i] > 0 ? 1 : 0, 1e-6) << x[i];
+      }
+    }
+  }
+}
+
 // The code for other processors than this one's best, where this one can run it.
 TEST(RowKernels, AgreeBetweenProcessors) {
   std::vector<std::pair<const char*, kernels::RowKernels>> kinds = {
