@@ -4,22 +4,21 @@
 
 namespace espalier {
 namespace kernels {
-namespace {
 
-Chosen choose() {
+std::vector<Chosen> runnable() {
+  std::vector<Chosen> out;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return {avx512_heads(), avx512_rows()};
+  if (__builtin_cpu_supports("avx512f")) out.push_back({"avx512", avx512_heads(), avx512_rows()});
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return {avx2_heads(), avx2_rows()};
+    out.push_back({"avx2", avx2_heads(), avx2_rows()});
   }
 #endif
-  return {baseline_heads(), baseline_rows()};
+  out.push_back({"baseline", baseline_heads(), baseline_rows()});
+  return out;
 }
 
-}  // namespace
-
 const Chosen& chosen() {
-  static const Chosen made = choose();
+  static const Chosen made = runnable().front();
   return made;
 }
 

@@ -2,8 +2,6 @@
 // transformers where they are installed.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "espalier/base/locate.h"
@@ -13,6 +11,7 @@
 #include "espalier/train/config.h"
 #include "espalier/train/model_outputs.h"
 #include "tests/support/hf_folder.h"
+#include "tests/support/output_of.h"
 #include "tests/support/program.h"
 #include "tests/support/shared.h"
 #include "tests/unit/data_testing.h"
@@ -98,18 +97,6 @@ TensorMap reference_of(const RunConfig& config, const TensorMap& weights, int64_
   const ModelOutputs got =
       model_outputs(runtime, {*model, {}, DType::kF32}, pointers, ids, ids).value_or_throw();
   return {{"input_ids", ids}, {"logits", got.logits}};
-}
-
-// The standard output of a command, which must end with 0.
-std::string output_of(const std::string& command) {
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  std::string out;
-  std::array<char, 4096> chunk;
-  for (size_t n = 0; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
-    out.append(chunk.data(), n);
-  }
-  EXPECT_EQ(::pclose(pipe), 0) << command << "\n" << out;
-  return out;
 }
 
 std::string script(const std::string& name) {

@@ -3,8 +3,6 @@
 // text from a run and from its export.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +12,7 @@
 #include "espalier/train/model_outputs.h"
 #include "espalier/train/pretrained.h"
 #include "tests/support/hf_folder.h"
+#include "tests/support/output_of.h"
 #include "tests/support/program.h"
 #include "tests/support/shared.h"
 #include "tests/unit/data_testing.h"
@@ -175,18 +174,6 @@ TEST_F(LlamaWeights, RefusesMetasPickles) {
   expect_ended(run({"verify", "--hf", (folder_ / "meta").string(), "--reference",
                     (folder_ / "reference.safetensors").string()}),
                1, {"consolidated.00.pth", "pickle", "Hugging Face"});
-}
-
-// The standard output of a command, which must end with 0.
-std::string output_of(const std::string& command) {
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  std::string out;
-  std::array<char, 4096> chunk;
-  for (size_t n = 0; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
-    out.append(chunk.data(), n);
-  }
-  EXPECT_EQ(::pclose(pipe), 0) << command << "\n" << out;
-  return out;
 }
 
 TEST_F(LlamaWeights, ExportsWhatTransformersOpen) {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "espalier/kernels/attention_heads.h"
+#include "espalier/kernels/chosen.h"
 #include "espalier/nn/attention.h"
 #include "espalier/ops/op_list.h"
 #include "tests/support/attention_cases.h"
@@ -115,20 +115,12 @@ TEST(FusedAttention, RefusesWhatThereIsNoKernelFor) {
 
 // The code for other processors than this one's best, where this one can run it.
 TEST(AttentionHeads, AgreeBetweenProcessors) {
-  std::vector<std::pair<const char*, kernels::HeadKernels>> kinds = {
-      {"baseline", kernels::baseline_heads()}};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    kinds.emplace_back("avx2", kernels::avx2_heads());
-  }
-  if (__builtin_cpu_supports("avx512f")) kinds.emplace_back("avx512", kernels::avx512_heads());
-#endif
   for (const AttentionShape& shape : kShapes) {
     const kernels::HeadShape s{shape.batch, shape.length, shape.heads, shape.key_heads,
                                shape.width};
     const auto in = random_arrays(shape.types(), -2, 2, "kinds");
     const auto want = exact(shape, in);
-    for (const auto& [name, heads] : kinds) {
+    for (const auto& [name, heads, rows] : kernels::runnable()) {
       std::vector<HostArray> out;
       for (const HostArray& like : want) out.emplace_back(DType::kF32, like.dims());
       HostArray log_sum(DType::kF32, {shape.batch, shape.heads, shape.length});

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "espalier/kernels/rows.h"
+#include "espalier/kernels/chosen.h"
 #include "espalier/nn/layers.h"
 #include "espalier/ops/op_list.h"
 #include "espalier/runtime/program.h"
@@ -100,21 +100,14 @@ TEST(Kernels, AreUsedWhereThereAreSomeAndNowhereElse) {
 // Far out the activation is x or 0, its slope 1 or 0.
 TEST(GeluKernel, HasItsLimitsFarOut) {
   const std::vector<float> x = {-1e6f, -1000, -30, -9, 9, 30, 1000, 1e6f}, ones(8, 1.0f);
-  std::vector<kernels::RowKernels> kinds = {kernels::baseline_rows()};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    kinds.push_back(kernels::avx2_rows());
-  }
-  if (__builtin_cpu_supports("avx512f")) kinds.push_back(kernels::avx512_rows());
-#endif
-  for (const kernels::RowKernels& rows : kinds) {
+  for (const auto& [name, heads, rows] : kernels::runnable()) {
     for (const bool tanh : {false, true}) {
       std::vector<float> y(8), slope(8);
       rows.gelu({x.data(), x.data(), y.data()}, tanh, 0, 8);
       rows.gelu_gradient({x.data(), ones.data(), slope.data()}, tanh, 0, 8);
       for (size_t i = 0; i < 8; ++i) {
-        EXPECT_NEAR(y[i], x[i] > 0 ? x[i] : 0, 1e-6) << x[i];
-        EXPECT_NEAR(slope[i], x[i] > 0 ? 1 : 0, 1e-6) << x[i];
+        EXPECT_NEAR(y[i], x[i] > 0 ? x[i] : 0, 1e-6) << name << " " << x[i];
+        EXPECT_NEAR(slope[i], x[i] > 0 ? 1 : 0, 1e-6) << name << " " << x[i];
       }
     }
   }
@@ -122,20 +115,13 @@ TEST(GeluKernel, HasItsLimitsFarOut) {
 
 // The code for other processors than this one's best, where this one can run it.
 TEST(RowKernels, AgreeBetweenProcessors) {
-  std::vector<std::pair<const char*, kernels::RowKernels>> kinds = {
-      {"baseline", kernels::baseline_rows()}};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    kinds.emplace_back("avx2", kernels::avx2_rows());
-  }
-  if (__builtin_cpu_supports("avx512f")) kinds.emplace_back("avx512", kernels::avx512_rows());
-#endif
+  const std::vector<kernels::Chosen> kinds = kernels::runnable();
   constexpr int64_t kRows = 9, kWidth = 37;
   const TensorType array{DType::kF32, {kRows, kWidth}}, row{DType::kF32, {kWidth}};
   const auto in = random_arrays({array, row, row, array}, -4, 4, "kinds");
   const auto at = [&](size_t i) { return in[i].as<float>().data(); };
   std::vector<std::vector<std::vector<float>>> made;  // of each kind
-  for (const auto& [name, rows] : kinds) {
+  for (const auto& [name, heads, rows] : kinds) {
     std::vector<std::vector<float>> out(9, std::vector<float>(kRows * kWidth));
     const auto to = [&](size_t i) { return out[i].data(); };
     rows.norm({kWidth, 1e-5f, at(0), at(1), at(2), to(0), to(1), to(2)}, 0, kRows);
@@ -149,7 +135,7 @@ TEST(RowKernels, AgreeBetweenProcessors) {
     for (size_t i = 0; i < 9; ++i) {
       for (size_t j = 0; j < made[0][i].size(); ++j) {
         EXPECT_NEAR(made[kind][i][j], made[0][i][j], 1e-5)
-            << kinds[kind].first << " " << i << " " << j;
+            << kinds[kind].name << " " << i << " " << j;
       }
     }
   }

@@ -1,11 +1,11 @@
 // Files go both ways between this library and the safetensors package of Python.
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "espalier/checkpoint/safetensors.h"
 #include "espalier/checkpoint/weights_folder.h"
+#include "tests/support/output_of.h"
 #include "tests/unit/checkpoint_fixture.h"
 
 namespace espalier {
@@ -31,14 +31,7 @@ std::string run_peer(const std::string& python, const std::string& action, const
       fs::path(ESPALIER_SOURCE_DIR) / "tests" / "python" / "safetensors_peer.py";
   const std::string command =
       "'" + python + "' '" + script.string() + "' " + action + " '" + file.string() + "'";
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  std::string out;
-  std::array<char, 4096> chunk;
-  for (size_t n = 0; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
-    out.append(chunk.data(), n);
-  }
-  EXPECT_EQ(::pclose(pipe), 0) << command;
-  return out;
+  return test::output_of(command);
 }
 
 // The same lines from our reader.
