@@ -12,6 +12,9 @@ inline constexpr int64_t kBlock = 32;  // queries at a time
 
 struct HeadShape {
   int64_t batch, length, heads, key_heads, width;
+  // Floats from a position to the next: of q, and of k and v; likewise of their gradients. The
+  // heads of a position lie one after another.
+  int64_t q_row, k_row;
 };
 
 // Floats of scratch, zero at the start, that a task needs.

@@ -84,18 +84,16 @@ struct SelfAttention {
   Tensor operator()(const Tensor& x_BTD, const Ctx& cx) const {
     const Tensor qkv_BTNHK =
         c_attn.bias(dot_general(cx.settled(x_BTD), cx[c_attn.weight], {}, {}, {2}, {0}), cx);
-    const Tensors parts = unstack(qkv_BTNHK, 2);
-    const auto part = [&](size_t i) {
-      return shard(parts[i], {"batch", "seq", "heads", "head_dim"});
-    };
-    Tensor q_BTHK = part(0), k_BTHK = part(1);
-    if (rotary) {
-      const Tensor at_T = positions(x_BTD.dim(1), cx);
-      q_BTHK = rope(q_BTHK, at_T, *rotary);
-      k_BTHK = rope(k_BTHK, at_T, *rotary);
-    }
-    const Tensor o_BTHK = attend(attention, q_BTHK, k_BTHK, part(2), cx);
+    const Tensor o_BTHK = rotary ? attend_turned(qkv_BTNHK, cx) : attend(attention, qkv_BTNHK, cx);
     return c_proj.bias(dot_general(o_BTHK, cx[c_proj.weight], {}, {}, {2, 3}, {0, 1}), cx);
+  }
+
+  Tensor attend_turned(const Tensor& qkv_BTNHK, const Ctx& cx) const {
+    Tensors parts = unstack(qkv_BTNHK, 2);
+    for (Tensor& part : parts) part = shard(part, {"batch", "seq", "heads", "head_dim"});
+    const Tensor at_T = positions(qkv_BTNHK.dim(1), cx);
+    return attend(attention, rope(parts[0], at_T, *rotary), rope(parts[1], at_T, *rotary), parts[2],
+                  cx);
   }
 };
 

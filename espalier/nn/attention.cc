@@ -45,10 +45,6 @@ Tensor rows_to_heads(const Tensor& x, int64_t query_heads) {
 
 double score_scale(const Tensor& q) { return 1.0 / std::sqrt(static_cast<double>(q.dim(-1))); }
 
-namespace {
-
-// Scores (B, G, X, S), scaled, with -inf where a key lies after the query. `group` rows are of one
-// query; the first query is at place `position`, 0 where that is empty.
 Tensor causal_scores(const Tensor& q_BXGK, const Tensor& k_BSGK, int64_t group,
                      const Tensor& position) {
   const Tensor scores =
@@ -61,6 +57,28 @@ Tensor causal_scores(const Tensor& q_BXGK, const Tensor& k_BSGK, int64_t group,
   const Tensor seen = compare(query, iota(index, 3), Direction::kGe);
   return select(seen, scores, full(scores.type(), -std::numeric_limits<double>::infinity()));
 }
+
+Tensor row_deltas(const Tensor& o, const Tensor& d_o) {
+  const DType wide = accumulate_type(o.dtype());
+  return transpose(reduce_sum(convert(d_o, wide) * convert(o, wide), {3}), {0, 2, 1});
+}
+
+RowGradients row_gradients(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& d_o,
+                           const Tensor& log_sum, const Tensor& delta, int64_t group,
+                           const Tensor& position, DType result) {
+  const DType narrow = q.dtype(), wide = accumulate_type(narrow);
+  const Tensor scores = causal_scores(q, k, group, position);
+  const Tensor p = exp(scores - along_last(log_sum, scores.dims()));  // BGXS
+  const Tensor d_p = dot_general(d_o, v, {0, 2}, {0, 2}, {3}, {3}, wide);
+  const Tensor d_s = convert(p * (d_p - along_last(delta, p.dims())) * score_scale(q), narrow);
+  // The wide arrays are on the right, contracted in their first free dim: so XLA for CPU has fast
+  // matmuls, and moves no array of X × S elements.
+  return {dot_general(d_s, k, {0, 1}, {0, 2}, {3}, {1}, result),
+          dot_general(q, d_s, {0, 2}, {0, 1}, {1}, {2}, result),
+          dot_general(d_o, convert(p, narrow), {0, 2}, {0, 1}, {1}, {2}, result)};
+}
+
+namespace {
 
 struct Averaged {
   Tensor o_BXGK, log_sum_BGX;
@@ -77,21 +95,10 @@ Averaged average(const Tensor& scores, const Tensor& v) {
 
 Tensors dense_backward(const Tensors& in, const Tensors& out, const Tensors& saved,
                        const Tensors& ct, int64_t group) {
-  const Tensor &q = in[0], &k = in[1], &v = in[2], &o = out[0], &d_o = ct[0];
-  const DType narrow = q.dtype(), wide = accumulate_type(narrow);
-  const Tensor scores = causal_scores(q, k, group, {});
-  const Tensor p = exp(scores - along_last(saved[0], scores.dims()));  // BGXS
-  // (B, X, G) to (B, G, X)
-  const Tensor delta = transpose(reduce_sum(convert(d_o, wide) * convert(o, wide), {3}), {0, 2, 1});
-  const Tensor d_p = dot_general(d_o, v, {0, 2}, {0, 2}, {3}, {3}, wide);
-  const Tensor d_s = convert(p * (d_p - along_last(delta, p.dims())) * score_scale(q), narrow);
-  // The wide arrays are on the right, contracted in their first free dim: so XLA for CPU has fast
-  // matmuls, and moves no array of T × T elements.
-  const Tensor d_q_BGXK = dot_general(d_s, k, {0, 1}, {0, 2}, {3}, {1});
-  const Tensor d_k_BGKS = dot_general(q, d_s, {0, 2}, {0, 1}, {1}, {2});
-  const Tensor d_v_BGKS = dot_general(d_o, convert(p, narrow), {0, 2}, {0, 1}, {1}, {2});
-  return {transpose(d_q_BGXK, {0, 2, 1, 3}), transpose(d_k_BGKS, {0, 3, 1, 2}),
-          transpose(d_v_BGKS, {0, 3, 1, 2})};
+  const RowGradients d = row_gradients(in[0], in[1], in[2], ct[0], saved[0],
+                                       row_deltas(out[0], ct[0]), group, {}, in[0].dtype());
+  return {transpose(d.d_q_BGXK, {0, 2, 1, 3}), transpose(d.d_k_BGKS, {0, 3, 1, 2}),
+          transpose(d.d_v_BGKS, {0, 3, 1, 2})};
 }
 
 }  // namespace
@@ -130,18 +137,25 @@ namespace {
 
 Tensor automatic_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Ctx& cx) {
   constexpr int64_t kLong = 1024;
-  if (has_fused_attention(q, cx) && fused_attention_moves_nothing(k, cx)) {
+  if (is_ring_possible(q, cx)) return ring_attention(q, k, v, cx);
+  if (has_fused_attention(q, cx) && fused_attention_moves_nothing(k.dim(2), cx)) {
     return fused_attention(q, k, v, cx);
   }
   return q.dim(1) >= kLong ? flash_attention(q, k, v) : causal_attention(q, k, v);
 }
 
+// Slices are as well for the others.
+Tensor automatic_packed_attention(const Tensor& qkv, const Ctx& cx) {
+  const bool fused =
+      has_packed_fused_attention(qkv, cx) && fused_attention_moves_nothing(qkv.dim(3), cx);
+  return fused ? packed_fused_attention(qkv, cx) : Tensor();
+}
+
 struct Registry {
   Registry() {
     const auto add = [&](const char* name, auto attention) {
-      known[name] = {[attention](const Tensor& q, const Tensor& k, const Tensor& v, const Ctx&) {
-                       return attention(q, k, v);
-                     },
+      known[name] = {Attention([attention](const Tensor& q, const Tensor& k, const Tensor& v,
+                                           const Ctx&) { return attention(q, k, v); }),
                      true};
     };
     add("dense", [](const Tensor& q, const Tensor& k, const Tensor& v) {
@@ -149,8 +163,12 @@ struct Registry {
     });
     add("flash",
         [](const Tensor& q, const Tensor& k, const Tensor& v) { return flash_attention(q, k, v); });
-    known["fused"] = {fused_attention, true};
-    known["auto"] = {automatic_attention, true};
+    const auto packed = [](const Tensor& qkv, const Ctx& cx) {
+      return has_packed_fused_attention(qkv, cx) ? packed_fused_attention(qkv, cx) : Tensor();
+    };
+    known["fused"] = {{fused_attention, packed}, true};
+    known["ring"] = {ring_attention, true};
+    known["auto"] = {{automatic_attention, automatic_packed_attention}, true};
   }
   struct Entry {
     Attention attention;
@@ -182,7 +200,7 @@ std::optional<int64_t> flash_block(const std::string& name) {
 }  // namespace
 
 void register_attention(std::string name, Attention attention) {
-  if (name.empty() || !attention) {
+  if (name.empty() || !attention.separate) {
     throw Error("[register_attention] needs a name and a function; '" + name + "' lacks one");
   }
   const bool in_blocks = flash_block(name).has_value();

@@ -7,6 +7,7 @@
 // Error.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <string>
 
@@ -31,16 +32,37 @@ inline constexpr int64_t kFlashBlock = 128;
 Tensor flash_attention(const Tensor& q_BTHK, const Tensor& k_BSGK, const Tensor& v_BSGK,
                        int64_t block = kFlashBlock);
 
-// "fused": the platform's own kernel (kernels/), which keeps what causal_attention keeps. Now there
-// is one for float32 on CPUs, with a task for each row of the batch and head of keys. Throws Error
-// where there is none. On a mesh each device has its rows of the batch and its heads; where the
-// heads' axes do not divide the heads of keys, or the sequence is sharded, operands are gathered
-// and each device computes the same.
+// "fused": a kernel made for the platform, which keeps what causal_attention keeps: for float32 on
+// CPUs one of our own (kernels/), with a task for each row of the batch and head of keys; for
+// bfloat16 on NVIDIA cuDNN's, for heads of at most 128 (ops/cudnn_calls.h). Throws Error where
+// there is none. On a mesh each device has its rows of the batch and its heads; where the heads'
+// axes do not divide the heads of keys, or the sequence is sharded, operands are gathered and each
+// device computes the same.
 Tensor fused_attention(const Tensor& q_BTHK, const Tensor& k_BSGK, const Tensor& v_BSGK,
                        const Ctx& cx);
 bool has_fused_attention(const Tensor& q_BTHK, const Ctx& cx);
-// Whether each device has all that its part needs.
-bool fused_attention_moves_nothing(const Tensor& k_BSGK, const Ctx& cx);
+// Whether each device has all that its part needs, with so many heads of keys.
+bool fused_attention_moves_nothing(int64_t key_heads, const Ctx& cx);
+// The same of q, k and v in one array, which is read, and its gradient written, where it lies: on
+// CPUs.
+Tensor packed_fused_attention(const Tensor& qkv_BTNHK, const Ctx& cx);
+bool has_packed_fused_attention(const Tensor& qkv_BTNHK, const Ctx& cx);
+
+// "ring": context parallelism (Liu et al. 2023). Where `seq` is split over a mesh axis, each device
+// keeps its queries, and the pieces of keys and values go round from device to device (by
+// collective_permute), so that none holds more than its own and one more. Softmax is taken online,
+// over blocks of at most `kRingBlock` keys; the gradient goes round the same way, with the sums of
+// the gradients of keys and values. It keeps what causal_attention keeps. A device's piece is
+// consecutive positions; all compute scores with all pieces, those that causality leaves out too.
+// Throws Error where the axis does not divide the sequence, or `seq` is split over several axes.
+// Where `seq` is not split it is flash_attention.
+Tensor ring_attention(const Tensor& q_BTHK, const Tensor& k_BSGK, const Tensor& v_BSGK,
+                      const Ctx& cx);
+// Whether `seq` is split over one mesh axis that divides the sequence.
+bool is_ring_possible(const Tensor& q_BTHK, const Ctx& cx);
+// Keys at a time: the largest divisor of a piece's length up to this, or the whole piece where that
+// divisor is below 32.
+inline constexpr int64_t kRingBlock = 512;
 
 // For inference, over a cache of keys and values: query t, at place `position` + t (`position` an
 // s32 scalar), sees the entries s <= position + t. Entries that none sees may hold any finite
@@ -50,15 +72,34 @@ Tensor cached_attention(const Tensor& q_BTHK, const Tensor& keys_BSGK, const Ten
 
 // Causal attention as a model calls it while it is traced, with S = T: the result is (B, T, H, K),
 // differentiable with respect to q, k and v.
-using Attention = std::function<Tensor(const Tensor& q_BTHK, const Tensor& k_BSGK,
-                                       const Tensor& v_BSGK, const Ctx& cx)>;
+struct Attention {
+  using Separate = std::function<Tensor(const Tensor& q_BTHK, const Tensor& k_BSGK,
+                                        const Tensor& v_BSGK, const Ctx& cx)>;
+  using Packed = std::function<Tensor(const Tensor& qkv_BTNHK, const Ctx& cx)>;
+
+  Separate separate;
+  // For q, k and v as N = 3 slices of one array, as one projection makes them: empty, or empty
+  // Tensors from it, where nothing is won over slices.
+  Packed packed{};
+
+  Attention() = default;
+  template <class F>
+  requires std::constructible_from<Separate, F> &&
+      (!std::same_as<std::decay_t<F>, Attention>)Attention(F f)
+      : separate(std::move(f)) {}
+  Attention(Separate s, Packed p) : separate(std::move(s)), packed(std::move(p)) {}
+  Tensor operator()(const Tensor& q, const Tensor& k, const Tensor& v, const Ctx& cx) const {
+    return separate(q, k, v, cx);
+  }
+};
 
 // Makes `attention` known to recipes by a name, also in place of one that was registered before.
 // Throws Error where the name is built in. Thread-safe.
 void register_attention(std::string name, Attention attention);
-// "auto", "dense", "flash", "flash:N" (blocks of N positions), "fused" or a registered one. "auto"
-// is "fused" where the platform has it and it moves nothing, otherwise "flash" from 1024 positions
-// on and "dense" below. Throws Error that lists the known names. Thread-safe.
+// "auto", "dense", "flash", "flash:N" (blocks of N positions), "fused", "ring" or a registered one.
+// "auto" is "ring" where the sequence is split over an axis, else "fused" where the platform has it
+// and it moves nothing, else "flash" from 1024 positions on and "dense" below. Throws Error that
+// lists the known names. Thread-safe.
 Attention find_attention(const std::string& name);
 
 }  // namespace espalier

@@ -25,4 +25,21 @@ inline constexpr const char* kAttentionOutput = "attn_out";
 // 1 / sqrt(K).
 double score_scale(const Tensor& q);
 
+// Scores (B, G, X, S), scaled, with -inf where a key lies after the query. `group` rows are of one
+// query; key 0 stands at place 0, the first query at place `position` (s32 scalar, which may be
+// negative), 0 where that is empty.
+Tensor causal_scores(const Tensor& q_BXGK, const Tensor& k_BSGK, int64_t group,
+                     const Tensor& position);
+
+// What comes back through causal_scores of these operands (Dao 2023, section 2.3): log_sum and
+// delta (B, G, X) are each row's log-sum-exp over all keys it sees, and the sum of d_o o.
+struct RowGradients {
+  Tensor d_q_BGXK, d_k_BGKS, d_v_BGKS;  // of type `result`
+};
+RowGradients row_gradients(const Tensor& q_BXGK, const Tensor& k_BSGK, const Tensor& v_BSGK,
+                           const Tensor& d_o_BXGK, const Tensor& log_sum, const Tensor& delta,
+                           int64_t group, const Tensor& position, DType result);
+// The sum of d_o o over K, (B, G, X), in float32 or wider.
+Tensor row_deltas(const Tensor& o_BXGK, const Tensor& d_o_BXGK);
+
 }  // namespace espalier

@@ -1,5 +1,6 @@
 #include "espalier/nn/kv_cache.h"
 
+#include "espalier/nn/layers.h"
 #include "espalier/ops/annotate.h"
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/shape.h"
@@ -39,6 +40,17 @@ Tensor attend(const Attention& attention, const Tensor& q, const Tensor& k, cons
   const Tensor keys = extend(cache->keys, k, *cache);
   const Tensor values = extend(cache->values, v, *cache);
   return cached_attention(q, keys, values, cache->position);
+}
+
+Tensor attend(const Attention& attention, const Tensor& qkv, const Ctx& cx) {
+  if (attention.packed && cx.cache() == nullptr && !cx.is_attention_plain()) {
+    const Tensor whole = shard(qkv, {"batch", "seq", "", "heads", "head_dim"});
+    const Tensor o = attention.packed(checkpoint_name(whole, "qkv"), cx);
+    if (!o.empty()) return o;
+  }
+  Tensors parts = unstack(qkv, 2);
+  for (Tensor& part : parts) part = shard(part, {"batch", "seq", "heads", "head_dim"});
+  return attend(attention, parts[0], parts[1], parts[2], cx);
 }
 
 Tensor positions(int64_t length, const Ctx& cx) {

@@ -34,6 +34,8 @@ LogicalAxes kv_axes();
 // into it, and q sees all positions up to its own.
 Tensor attend(const Attention& attention, const Tensor& q_BTHK, const Tensor& k_BTHK,
               const Tensor& v_BTHK, const Ctx& cx);
+// The same of q, k and v as N = 3 slices of one array, which `attention` may take as it is.
+Tensor attend(const Attention& attention, const Tensor& qkv_BTNHK, const Ctx& cx);
 
 // Positions (s32, T) of a call's tokens: from 0, or from where the cache stands.
 Tensor positions(int64_t length, const Ctx& cx);

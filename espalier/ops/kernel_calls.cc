@@ -1,5 +1,9 @@
 #include "espalier/ops/kernel_calls.h"
 
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
 namespace espalier {
 
 AttentionKernelResult attention_kernel(const Tensor& q, const Tensor& k, const Tensor& v) {
@@ -12,6 +16,36 @@ Tensors attention_gradient_kernel(const Tensor& q, const Tensor& k, const Tensor
                                   const Tensor& o, const Tensor& log_sum, const Tensor& d_o) {
   return custom_call(kAttentionGradientKernel, {q, k, v, o, log_sum, d_o},
                      {q.type(), k.type(), v.type()});
+}
+
+AttentionKernelResult packed_attention_kernel(const Tensor& qkv) {
+  const int64_t b = qkv.dim(0), t = qkv.dim(1), h = qkv.dim(3), k = qkv.dim(4);
+  const TensorType o{DType::kF32, {b, t, h, k}}, log_sum{DType::kF32, {b, h, t}};
+  const Tensors out = custom_call(kPackedAttentionKernel, {qkv}, {o, log_sum});
+  return {out[0], out[1]};
+}
+
+Tensor packed_attention_gradient_kernel(const Tensor& qkv, const Tensor& o, const Tensor& log_sum,
+                                        const Tensor& d_o) {
+  return custom_call(kPackedAttentionGradientKernel, {qkv, o, log_sum, d_o}, {qkv.type()})[0];
+}
+
+double attention_kernel_flops(const Node& node) {
+  const auto* call = node.as<CustomCall>();
+  if (call == nullptr) return 0;
+  const auto is = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), call->target) != names.end();
+  };
+  double products = 0;
+  if (is({kAttentionKernel, kPackedAttentionKernel, kCudnnAttention})) products = 2;
+  if (is({kAttentionGradientKernel, kPackedAttentionGradientKernel, kCudnnAttentionGradient})) {
+    products = 5;
+  }
+  if (products == 0) return 0;
+  const Tensor& q = node.operands[0];  // (B, T, H, K), or packed (B, T, 3, H, K)
+  const auto dim = [&](int64_t d) { return static_cast<double>(q.dim(d)); };
+  const double pairs = dim(0) * dim(-2) * dim(1) * (dim(1) + 1) / 2;
+  return products * 2 * pairs * dim(-1);
 }
 
 LayerNormKernelResult layer_norm_kernel(const Tensor& x, const Tensor& scale, const Tensor& bias,

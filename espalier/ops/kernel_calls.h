@@ -8,6 +8,11 @@ namespace espalier {
 
 inline constexpr const char* kAttentionKernel = "espalier_attention";
 inline constexpr const char* kAttentionGradientKernel = "espalier_attention_gradient";
+inline constexpr const char* kPackedAttentionKernel = "espalier_packed_attention";
+inline constexpr const char* kPackedAttentionGradientKernel = "espalier_packed_attention_gradient";
+// XLA's own names for cuDNN's (cudnn_calls.h).
+inline constexpr const char* kCudnnAttention = "__cudnn$fmhaSoftmax";
+inline constexpr const char* kCudnnAttentionGradient = "__cudnn$fmhaSoftmaxBackward";
 inline constexpr const char* kLayerNormKernel = "espalier_layer_norm";
 inline constexpr const char* kLayerNormGradientKernel = "espalier_layer_norm_gradient";
 inline constexpr const char* kGeluKernel = "espalier_gelu";
@@ -23,6 +28,10 @@ AttentionKernelResult attention_kernel(const Tensor& q, const Tensor& k, const T
 // {d_q, d_k, d_v} of the cotangent d_o (the formulas of Dao 2023, section 2.3).
 Tensors attention_gradient_kernel(const Tensor& q, const Tensor& k, const Tensor& v,
                                   const Tensor& o, const Tensor& log_sum, const Tensor& d_o);
+// The same of q, k and v in one f32 array (B, T, 3, H, K), and its gradient.
+AttentionKernelResult packed_attention_kernel(const Tensor& qkv);
+Tensor packed_attention_gradient_kernel(const Tensor& qkv, const Tensor& o, const Tensor& log_sum,
+                                        const Tensor& d_o);
 
 struct LayerNormKernelResult {
   Tensor y, mean, rstd;  // mean and rstd without the last dim
@@ -38,5 +47,10 @@ Tensors layer_norm_gradient_kernel(const Tensor& x, const Tensor& scale, const T
 // x Phi(x), or its approximation by tanh, f32; and the gradient of x.
 Tensor gelu_kernel(const Tensor& x, bool tanh);
 Tensor gelu_gradient_kernel(const Tensor& x, bool tanh, const Tensor& dy);
+
+// Floating-point operations of the matrix products in a call of one of attention's kernels, cuDNN's
+// too: two products forward and five backward, of each query with the keys it sees. 0 for any other
+// node.
+double attention_kernel_flops(const Node& node);
 
 }  // namespace espalier

@@ -43,7 +43,7 @@ struct CompiledStep {
 
   // Matrix products' FLOPs of a step on all devices, counted in our own graph, where a scan's body
   // counts as often as it runs: as the model needs them (train_flops_per_token), and as the step
-  // does them, with what is computed again. Custom calls count for nothing in the latter.
+  // does them, with what is computed again.
   double model_flops = 0, step_flops = 0;
   double bytes_accessed = 0;           // of each device: see ProgramCost
   double compiler_bytes_accessed = 0;  // the compiler's own number, loops' bodies counted once

@@ -78,6 +78,7 @@ struct ShardingConfig {
   // "batch", "data" or "dp"; fully sharded over "fsdp"; tensor parallel over "model", "tensor" or
   // "tp".
   NamedLists rules = {{"batch", {"batch", "data", "dp", "fsdp"}},
+                      {"seq", {"context", "cp"}},
                       {"heads", {"model", "tensor", "tp"}},
                       {"mlp", {"model", "tensor", "tp"}},
                       {"vocab", {"model", "tensor", "tp"}},

@@ -4,6 +4,7 @@
 
 #include "espalier/ops/control.h"
 #include "espalier/ops/dot.h"
+#include "espalier/ops/kernel_calls.h"
 #include "espalier/ops/shard_map.h"
 #include "espalier/transform/simplify.h"
 
@@ -39,7 +40,7 @@ double node_flops(const Node& node) {
   if (const auto* map = node.as<ShardMap>()) {
     return static_cast<double>(map->mesh.size(map->axes)) * results_flops(map->body->results);
   }
-  return 0;
+  return attention_kernel_flops(node);
 }
 
 }  // namespace

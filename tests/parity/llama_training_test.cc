@@ -104,6 +104,13 @@ TEST_F(LlamaTraining, SequenceParallelism) {
                            "sharding.rules.embed=\"fsdp\""});
 }
 
+// Context parallelism: the sequence over an axis, by ring attention.
+TEST_F(LlamaTraining, ContextParallelism) {
+  expect_same("context", {"mesh.axes={fsdp=4, context=2}"});
+  expect_same("context_ring", {"mesh.axes={context=8}", "model.attention=ring",
+                               "model.layers=unroll", "train.remat=everything"});
+}
+
 // The published maps, from their recipes, on the small model.
 TEST_F(LlamaTraining, PublishedMaps) {
   for (const char* name : {"llama3-8b-fsdp-tp", "llama3-8b-scan-fsdp"}) {

@@ -25,6 +25,19 @@ Build fused(const Mesh& mesh, const ShardingRules& rules) {
   };
 }
 
+// The same of q, k and v joined to one array.
+Build packed(const Mesh& mesh, const ShardingRules& rules) {
+  auto placement = std::make_shared<const Placement>(Placement{"cpu", mesh, rules});
+  return [placement](const Tensor& q, const Tensor& k, const Tensor& v) {
+    static const ParamSpecs kNone;
+    const auto part = [](const Tensor& x) {
+      return reshape(x, {x.dim(0), x.dim(1), 1, x.dim(2), x.dim(3)});
+    };
+    return packed_fused_attention(concatenate({part(q), part(k), part(v)}, 2),
+                                  Ctx(kNone, {}).on(placement));
+  };
+}
+
 std::vector<HostArray> exact(const AttentionShape& shape, const std::vector<HostArray>& in) {
   std::vector<HostArray> wide;
   for (const HostArray& x : in) wide.push_back(x.converted(DType::kF64));
@@ -40,6 +53,13 @@ TEST(FusedAttention, EqualsDenseInValuesAndGradients) {
     const auto got = run_once(runtime, with_gradients(shape, fused({}, {})), in).value_or_throw();
     for (size_t i = 0; i < 4; ++i) {
       EXPECT_LE(apart(got[i], want[i]), 2e-6) << "length " << shape.length << ", result " << i;
+    }
+    if (shape.heads != shape.key_heads) continue;
+    // The arithmetic is the same, wherever the operands lie.
+    const auto joined =
+        run_once(runtime, with_gradients(shape, packed({}, {})), in).value_or_throw();
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(apart(joined[i], got[i]), 0) << "length " << shape.length << ", result " << i;
     }
   }
 }
@@ -73,21 +93,27 @@ TEST(FusedAttention, IsSplitOverAMesh) {
   const auto eight = Runtime::create({.mesh = mesh}).value_or_throw();
   // The second has fewer key heads than the axis divides: heads are gathered.
   for (const AttentionShape& shape :
-       {AttentionShape{4, 40, 8, 4, 8}, AttentionShape{2, 40, 8, 2, 8}}) {
+       {AttentionShape{4, 40, 8, 4, 8}, AttentionShape{2, 40, 8, 2, 8},
+        AttentionShape{2, 40, 8, 8, 8}}) {
     const auto in = random_arrays(shape.types(), -2, 2, "mesh");
     const auto want = exact(shape, in);
     std::vector<std::string> heads;
     if (shape.key_heads % 4 == 0) heads = {"tensor"};
     const PartitionSpec split = {{"data"}, {}, heads, {}};
-    ProgramSpec spec = program_of(with_gradients(shape, fused(mesh, rules)), split);
-    Program program = compile(eight, std::move(spec)).value_or_throw();
     std::vector<DeviceArray> arrays;
     for (const HostArray& x : in) {
       arrays.push_back(DeviceArray::from_host(eight, x, split).value_or_throw());
     }
-    const auto got = program.run({&arrays[0], &arrays[1], &arrays[2], &arrays[3]}).value_or_throw();
-    for (size_t i = 0; i < 4; ++i) {
-      EXPECT_LE(apart(got[i].to_host().value_or_throw(), want[i]), 2e-6) << "result " << i;
+    std::vector<Build> builds = {fused(mesh, rules)};
+    if (shape.heads == shape.key_heads) builds.push_back(packed(mesh, rules));
+    for (const Build& build : builds) {
+      Program program =
+          compile(eight, program_of(with_gradients(shape, build), split)).value_or_throw();
+      const auto got =
+          program.run({&arrays[0], &arrays[1], &arrays[2], &arrays[3]}).value_or_throw();
+      for (size_t i = 0; i < 4; ++i) {
+        EXPECT_LE(apart(got[i].to_host().value_or_throw(), want[i]), 2e-6) << "result " << i;
+      }
     }
   }
 }
@@ -116,8 +142,13 @@ TEST(FusedAttention, RefusesWhatThereIsNoKernelFor) {
 // The code for other processors than this one's best, where this one can run it.
 TEST(AttentionHeads, AgreeBetweenProcessors) {
   for (const AttentionShape& shape : kShapes) {
-    const kernels::HeadShape s{shape.batch, shape.length, shape.heads, shape.key_heads,
-                               shape.width};
+    const kernels::HeadShape s{shape.batch,
+                               shape.length,
+                               shape.heads,
+                               shape.key_heads,
+                               shape.width,
+                               shape.heads * shape.width,
+                               shape.key_heads * shape.width};
     const auto in = random_arrays(shape.types(), -2, 2, "kinds");
     const auto want = exact(shape, in);
     for (const auto& [name, heads, rows] : kernels::runnable()) {

@@ -66,6 +66,16 @@ void add_annotations(std::vector<OpCase>& cases) {
                    2,
                    false,
                    false});
+  cases.push_back({"custom_call_config",
+                   {{DType::kF32, {2, 3}}, kVector},
+                   [](const Tensors& in) {
+                     return custom_call("a_target", in, {{DType::kF32, {3, 2}}, {DType::kU8, {0}}},
+                                        R"({"scale": 0.5})", {{0, 1}, {0}});
+                   },
+                   -2,
+                   2,
+                   false,
+                   false});
 }
 
 void add_scans(std::vector<OpCase>& cases) {
