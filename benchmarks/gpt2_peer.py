@@ -162,6 +162,7 @@ class Ours:
                                "rate", "beta2"))))
         keys.update({"optimizer.schedule": "constant", "optimizer.warmup_steps": 0,
                      "optimizer.decay_steps": 0, "optimizer.min_learning_rate": 0,
+                     "optimizer.clip_norm": 1,
                      "mesh.axes": "{}", "train.accumulate": 1, "train.dtype": "float32"})
         self.child = subprocess.Popen(
             [bench, "--serve", "--recipe", RECIPES / f"{case['recipe']}.toml",

@@ -13,7 +13,7 @@ namespace espalier {
 namespace {
 
 struct Options {
-  std::string recipe, run, plugin, compiled;
+  std::string recipe, run, plugin, compiled, profile;
   std::vector<std::string> set;
   bool resume = false;
 };
@@ -30,20 +30,25 @@ void run_train(const Options& options) {
                                     : std::filesystem::path(options.run);
   request.resume = options.resume;
   request.compiled = options.compiled;
+  if (!options.profile.empty()) {
+    request.profile = parse_step_range(options.profile).value_or_throw();
+  }
   request.make_sampler = make_training_sampler;
   const TrainSummary done = train(request).value_or_throw();
   const std::string where = request.run.string();
+  const std::string fastest =
+      done.fastest_step ? ", fastest step " + format_latency(*done.fastest_step) : "";
   if (done.signal != 0) {
     // The run's own config has every override in it.
     out().info(
-        "stopped by a signal after step {}; its checkpoint is saved. Continue with\n"
+        "stopped by a signal after step {}{}; its checkpoint is saved. Continue with\n"
         "  espalier train {} --run {} --resume",
-        done.steps, (request.run / "config.toml").string(), where);
+        done.steps, fastest, (request.run / "config.toml").string(), where);
     return;
   }
   const std::string loss = done.loss ? fmt::format(", loss {:.4f}", *done.loss) : "";
-  out().info("done: {} steps in {}{}; everything is in {}", done.steps,
-             format_duration(done.seconds), loss, where);
+  out().info("done: {} steps in {}{}{}; everything is in {}", done.steps,
+             format_duration(done.seconds), loss, fastest, where);
 }
 
 }  // namespace
@@ -61,6 +66,10 @@ void add_train(CLI::App& app) {
   command->add_option("--plugin", options->plugin, "PJRT plugin: cpu, cuda, tpu or a path.");
   command->add_option("--compiled", options->compiled,
                       "The step as espalier compile --save kept it, loaded instead of compiled.");
+  command->add_option("--profile", options->profile,
+                      "START:STOP: record these steps, counted from 1, STOP included, below "
+                      "RUN/plugins/profile: by the plugin's profiler, where it has one, for "
+                      "TensorBoard, and in espalier.trace.json for Perfetto.");
   command->callback([options] { run_train(*options); });
 }
 

@@ -99,7 +99,9 @@ struct Loader::Ring {
       free.pop_back();
       filling = true;
       lock.unlock();
+      const auto begin = std::chrono::steady_clock::now();
       Status status = fill_or_fail(slot, state);
+      if (options.filled) options.filled(begin, std::chrono::steady_clock::now());
       lock.lock();
       filling = false;
       if (!status) {

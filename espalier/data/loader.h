@@ -1,7 +1,9 @@
 // Loader: batches of rows in a reproducible order, filled ahead by a thread of its own.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "espalier/base/host_array.h"
@@ -24,6 +26,9 @@ struct LoaderOptions {
   // (RowSource::starts).
   bool shuffle = true;
   int slots = 4;  // batches kept in memory, at least 1
+  // Called in the loader's thread after each batch was filled, with when that began and ended.
+  using Time = std::chrono::steady_clock::time_point;
+  std::function<void(Time begin, Time end)> filled{};
 };
 
 // The arrays are a slot of the loader's ring, 64-byte aligned, filled straight from the mapped

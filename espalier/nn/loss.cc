@@ -1,5 +1,7 @@
 #include "espalier/nn/loss.h"
 
+#include <numeric>
+
 #include "espalier/nn/layers.h"
 #include "espalier/ops/annotate.h"
 #include "espalier/ops/control.h"
@@ -23,10 +25,28 @@ namespace {
 struct LossPart {
   Tensor sum, count;
   Tensor dx, dw, db;  // gradient of the sum
+  Tensor d;           // of the logits, of x's type
 };
 
+// See LossOptions::row_devices.
+bool keeps_logit_gradient(const Tensor& x_BTD, const LossOptions& options) {
+  const auto bytes = [](DType dtype, int64_t elements) {
+    return static_cast<int64_t>(byte_size(dtype)) * elements;
+  };
+  return options.chunks > 1 &&
+         bytes(x_BTD.dtype(), x_BTD.dim(0) * x_BTD.dim(1)) <
+             options.row_devices * bytes(accumulate_type(x_BTD.dtype()), x_BTD.dim(2));
+}
+
+// The sum over all rows, of x (..., D) and d (..., V).
+Tensor weight_gradient(const Tensor& x, const Tensor& d, bool vocab_first, DType type) {
+  std::vector<int64_t> rows(static_cast<size_t>(x.rank() - 1));
+  std::iota(rows.begin(), rows.end(), 0);
+  return dot_general(vocab_first ? d : x, vocab_first ? x : d, {}, {}, rows, rows, type);
+}
+
 LossPart loss_part(const Tensor& x_BTD, const OutputLayer& layer, const Tensor& targets_BT,
-                   const LossOptions& options) {
+                   const LossOptions& options, bool with_dw = true) {
   const Tensor logits = shard(output_logits(x_BTD, layer), {"batch", "seq", "vocab"});
   const Dims& wide = logits.dims();
   const Tensor highest = reduce_max(logits, {2});
@@ -53,14 +73,10 @@ LossPart loss_part(const Tensor& x_BTD, const OutputLayer& layer, const Tensor& 
     out.count = reduce_sum(weight);
   }
   out.sum = reduce_sum(loss);
-  const Tensor d = convert(d_logits, x_BTD.dtype());
-  const DType accumulate = logits.dtype();
-  if (layer.vocab_first) {
-    out.dx = dot_general(d, layer.weight, {}, {}, {2}, {0});
-    out.dw = dot_general(d, x_BTD, {}, {}, {0, 1}, {0, 1}, accumulate);
-  } else {
-    out.dx = dot_general(d, layer.weight, {}, {}, {2}, {1});
-    out.dw = dot_general(x_BTD, d, {}, {}, {0, 1}, {0, 1}, accumulate);
+  out.d = convert(d_logits, x_BTD.dtype());
+  out.dx = dot_general(out.d, layer.weight, {}, {}, {2}, {layer.vocab_first ? 0 : 1});
+  if (with_dw) {
+    out.dw = weight_gradient(x_BTD, out.d, layer.vocab_first, logits.dtype());
   }
   if (!layer.bias.empty()) out.db = reduce_sum(d_logits, {0, 1});
   return out;
@@ -87,20 +103,36 @@ Tensor join_sequence(const Tensor& x, const Dims& dims) {
 LossPart chunked(const Tensor& x, const OutputLayer& layer, const Tensor& targets,
                  const LossOptions& options) {
   const DType wide = accumulate_type(x.dtype());
-  Tensors sums = {scalar(wide, 0), scalar(wide, 0), zeros({wide, layer.weight.dims()})};
-  if (!layer.bias.empty()) sums.push_back(zeros({wide, layer.bias.dims()}));
+  const bool biased = !layer.bias.empty(), keeps = keeps_logit_gradient(x, options);
+  Tensors sums = {scalar(wide, 0), scalar(wide, 0)};
+  if (biased) sums.push_back(zeros({wide, layer.bias.dims()}));
+  if (!keeps) sums.push_back(zeros({wide, layer.weight.dims()}));
   const auto step = [&](const Tensors& carry, const Tensors& part) {
-    const LossPart now = loss_part(part[0], layer, part[1], options);
-    ScanResult next{{carry[0] + now.sum, carry[1] + now.count, carry[2] + now.dw}, {now.dx}};
-    if (!layer.bias.empty()) next.carry.push_back(carry[3] + now.db);
+    const LossPart now = loss_part(part[0], layer, part[1], options, !keeps);
+    ScanResult next{{carry[0] + now.sum, carry[1] + now.count}, {now.dx}};
+    if (biased) next.carry.push_back(carry[2] + now.db);
+    if (keeps) {
+      next.outputs.push_back(now.d);
+    } else {
+      next.carry.push_back(carry.back() + now.dw);
+    }
     return next;
   };
   const Tensors parts = {split_sequence(x, options.chunks),
                          split_sequence(targets, options.chunks)};
   const ScanResult done = scan(step, sums, parts);
-  LossPart total{
-      done.carry[0], done.carry[1], join_sequence(done.outputs[0], x.dims()), done.carry[2], {}};
-  if (!layer.bias.empty()) total.db = done.carry[3];
+  LossPart total;
+  total.sum = done.carry[0];
+  total.count = done.carry[1];
+  total.dx = join_sequence(done.outputs[0], x.dims());
+  if (biased) total.db = done.carry[2];
+  if (keeps) {
+    // Chunk by chunk as they lie: to join them would copy.
+    const Tensor d = shard(done.outputs[1], {"", "batch", "seq", "vocab"});
+    total.dw = weight_gradient(parts[0], d, layer.vocab_first, layer.weight.dtype());
+  } else {
+    total.dw = done.carry.back();
+  }
   return total;
 }
 

@@ -16,6 +16,11 @@ struct LossOptions {
   double z_loss = 0;
   // Positions with this target count for nothing (padding).
   std::optional<int64_t> ignore_id{};
+  // Devices that share the B × T rows. With several chunks, what waits for the weight's gradient is
+  // the smaller, on each, of: the sum over the chunks so far, D × V elements in float32 or wider;
+  // the logits' gradient, a row of V elements of x's type for each of its rows, from which one
+  // product makes it at the end, in the weight's type. The latter suits large models spread thinly.
+  int64_t row_devices = 1;
 };
 
 // The mean is sum / count.

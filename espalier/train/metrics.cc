@@ -38,6 +38,7 @@ std::vector<std::pair<std::string, double>> named_scalars(const StepMetrics& met
       {"train/grad_norm", metrics.grad_norm},
       {"train/tokens_per_second", metrics.tokens_per_second},
   };
+  if (metrics.step_seconds) out.emplace_back("train/step_seconds", *metrics.step_seconds);
   if (metrics.mfu) out.emplace_back("train/mfu", *metrics.mfu);
   if (metrics.memory_bytes) out.emplace_back("train/memory_bytes", *metrics.memory_bytes);
   if (std::isfinite(metrics.seconds_left)) {
@@ -58,6 +59,7 @@ std::string to_json(const StepMetrics& metrics) {
   json["lr"] = metrics.lr;
   json["grad_norm"] = metrics.grad_norm;
   json["tokens_per_second"] = metrics.tokens_per_second;
+  if (metrics.step_seconds) json["step_seconds"] = *metrics.step_seconds;
   json["elapsed_seconds"] = metrics.elapsed_seconds;
   json["mfu"] = known(metrics.mfu);
   json["memory_bytes"] = known(metrics.memory_bytes);
@@ -87,6 +89,8 @@ std::optional<StepMetrics> metrics_from_json(std::string_view line) {
       out.grad_norm = number;
     } else if (key == "tokens_per_second") {
       out.tokens_per_second = number;
+    } else if (key == "step_seconds") {
+      if (value.is_number()) out.step_seconds = number;
     } else if (key == "elapsed_seconds") {
       out.elapsed_seconds = number;
     } else if (key == "mfu") {

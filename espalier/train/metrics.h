@@ -1,12 +1,12 @@
 // metrics.jsonl: one JSON object a line for each logged step of a run, and reading it back.
 //
 //   {"step":20,"loss":3.1,"lr":0.0003,"grad_norm":0.9,"tokens_per_second":1e5,
-//    "elapsed_seconds":4.2,"mfu":0.41,"memory_bytes":1.2e9,"eta_seconds":42.0,"skipped_steps":1,
+//    "step_seconds":0.041,"elapsed_seconds":4.2,"mfu":0.41,"memory_bytes":1.2e9,"eta_seconds":42.0,"skipped_steps":1,
 //    "val_loss":3.2,...}
 //
-// The keys stand in this order: skipped_steps only where steps were skipped, val_loss only where an
-// evaluation was made, then any extra numbers. A number that is not known, or that JSON cannot hold
-// (NaN, infinity), is written as null.
+// The keys stand in this order: step_seconds only where it is known, skipped_steps only where steps
+// were skipped, val_loss only where an evaluation was made, then any extra numbers. A number that
+// is not known, or that JSON cannot hold (NaN, infinity), is written as null.
 #pragma once
 
 #include <filesystem>
@@ -26,7 +26,8 @@ struct StepMetrics {
   double lr = 0;
   double grad_norm = 0;  // before clipping
   double tokens_per_second = 0;
-  double elapsed_seconds = 0;  // since the run's start, time of earlier sessions included
+  std::optional<double> step_seconds;  // mean over the steps since the line before; see StepClock
+  double elapsed_seconds = 0;          // since the run's start, time of earlier sessions included
   // Model FLOPs utilization, 0 to 1: the model's own operations a second over what the devices
   // could do. Not set where that is not known.
   std::optional<double> mfu;

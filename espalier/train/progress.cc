@@ -45,6 +45,12 @@ std::string format_duration(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
+std::string format_latency(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  if (seconds >= 0.9995) return fmt::format("{:.3g} s", seconds);
+  return fmt::format("{:.3g} ms", seconds * 1e3);
+}
+
 std::string format_count(double number) {
   if (!std::isfinite(number)) return "?";
   if (number < 999.5) return fmt::format("{:.0f}", number);
@@ -66,6 +72,7 @@ std::string format_step(const StepMetrics& metrics, int64_t total) {
   if (metrics.val_loss) line += fmt::format("  val {:.4f}", *metrics.val_loss);
   line += fmt::format("  lr {:.2e}  grad {:.3g}  {} tok/s", metrics.lr, metrics.grad_norm,
                       format_count(metrics.tokens_per_second));
+  if (metrics.step_seconds) line += fmt::format("  {}/step", format_latency(*metrics.step_seconds));
   line += format_use(metrics.mfu, metrics.memory_bytes);
   if (metrics.skipped_steps > 0) line += fmt::format("  skipped {}", metrics.skipped_steps);
   line += "  " + format_duration(metrics.elapsed_seconds);

@@ -73,12 +73,14 @@ class ProgressBar {
 
 // "1:02:03", "4:05"
 std::string format_duration(double seconds);
+// "412 ms", "1.25 s": three digits
+std::string format_latency(double seconds);
 // "950", "12.3k", "1.25M"
 std::string format_count(double number);
 // "950B", "1.25G": bytes, in powers of 1024
 std::string format_bytes(double bytes);
-// "step 20/500  loss 3.1234  lr 3.00e-04  grad 0.91  12.3k tok/s  mfu 41.2%  mem 1.2G  0:42  left
-// 1:10"; what is not known is left out.
+// "step 20/500  loss 3.1234  lr 3.00e-04  grad 0.91  12.3k tok/s  412 ms/step  mfu 41.2%  mem 1.2G
+// 0:42  left 1:10"; what is not known is left out.
 std::string format_step(const StepMetrics& metrics, int64_t total);
 
 }  // namespace espalier

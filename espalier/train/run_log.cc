@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -23,10 +22,6 @@ std::string replace_invalid_utf8(const std::string& text) {
 }
 
 }  // namespace
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::optional<double> memory_in_use(const Client& client) {
   std::optional<double> most;

@@ -9,6 +9,7 @@
 #include "espalier/train/metrics.h"
 #include "espalier/train/progress.h"
 #include "espalier/train/run_folder.h"
+#include "espalier/train/step_clock.h"
 #include "espalier/train/tensorboard.h"
 
 namespace espalier {
@@ -53,8 +54,6 @@ class RunLog {
   bool plot_failed_ = false, any_metrics_ = false;
 };
 
-// Seconds of a clock that never goes back.
-double now_seconds();
 // Bytes in use: of the fullest device where the plugin counts them, else of this process.
 std::optional<double> memory_in_use(const Client& client);
 

@@ -8,6 +8,7 @@
 #include "espalier/ops/shape.h"
 #include "espalier/ops/source.h"
 #include "espalier/random/random.h"
+#include "espalier/train/step_clock.h"
 #include "espalier/transform/cost.h"
 #include "espalier/transform/grad.h"
 
@@ -138,6 +139,8 @@ ProgramSpec train_step_spec(const ModelOnMesh& on, const PlacementPtr& placement
   LossOptions loss;
   loss.chunks =
       loss_chunks(options.batch_size, options.seq_len, on.model.vocab_size(), mesh.size());
+  const PartitionSpec rows = placement->rules.resolve({"batch", "seq"}, mesh);
+  loss.row_devices = mesh.size(rows[0]) * mesh.size(rows[1]);
   loss.z_loss = options.z_loss;
   loss.ignore_id = options.ignore_id;
   const size_t params_end = layout.num_params(), step_at = layout.size() - 1;
@@ -187,17 +190,31 @@ Result<TrainStep> TrainStep::create(const std::shared_ptr<Runtime>& runtime, con
                    layer_names(on.model.params()));
 }
 
-Result<PendingReport> TrainStep::run(TrainState& state, const Batch& batch) {
+Result<StepInput> TrainStep::put(const Batch& batch) const {
   ESPALIER_ASSIGN(std::vector<DeviceArray> input, put_batch(runtime_, batch, tokens_));
+  return StepInput{std::move(input[0]), std::move(input[1])};
+}
+
+Result<PendingReport> TrainStep::run(TrainState& state, const Batch& batch) {
+  ESPALIER_ASSIGN(StepInput input, put(batch));
+  return run(state, std::move(input));
+}
+
+Result<PendingReport> TrainStep::run(TrainState& state, StepInput input) {
+  const double now = now_seconds();
   std::vector<DeviceArray*> arguments;
   arguments.reserve(state.size() + 3);
   for (DeviceArray& array : state) arguments.push_back(&array);
-  arguments.push_back(&key_);
-  for (DeviceArray& array : input) arguments.push_back(&array);
+  for (DeviceArray* array : {&key_, &input.tokens, &input.targets}) arguments.push_back(array);
   ESPALIER_ASSIGN(std::vector<DeviceArray> out, program_.run(arguments));
-  PendingReport report{std::move(out.back())};
+  const auto done = std::make_shared<std::atomic<double>>(0);
+  PendingReport report{std::move(out.back()), now, done};
   out.pop_back();
   state = std::move(out);
+  // A plugin that cannot call back leaves the time at 0: then the step is done when it is read.
+  if (const auto ready = report.values.shards().front().ready_event()) {
+    (void)ready->on_ready([done](const Status&) { *done = now_seconds(); });
+  }
   return report;
 }
 
@@ -208,6 +225,10 @@ Result<StepReport> TrainStep::read(const PendingReport& report) const {
   const auto bad = static_cast<size_t>(values[3]);
   if (bad < names_.size()) out.nonfinite_parameter = names_[bad];
   out.nonfinite = values[4] == 0;
+  out.dispatched_seconds = report.dispatched_seconds;
+  // The plugin's call back may be a moment behind the value.
+  const double done = report.done_seconds ? report.done_seconds->load() : 0;
+  out.done_seconds = done > 0 ? done : now_seconds();
   return out;
 }
 

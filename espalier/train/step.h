@@ -1,6 +1,10 @@
 // The compiled programs of training: one step, and the loss of a batch for evaluation.
 #pragma once
 
+#include <atomic>
+#include <memory>
+#include <string>
+
 #include "espalier/data/loader.h"
 #include "espalier/models/language_model.h"
 #include "espalier/runtime/saved_program.h"
@@ -42,11 +46,21 @@ struct StepReport {
   // parameter, as a checkpoint names it, whose gradient was not: the first of them, or none.
   bool nonfinite = false;
   std::string nonfinite_parameter{};
+  // When the step was dispatched, and when it was done: now_seconds().
+  double dispatched_seconds = 0, done_seconds = 0;
 };
 
 // A report on its way; TrainStep::read waits for it.
 struct PendingReport {
   DeviceArray values;
+  double dispatched_seconds = 0;
+  // 0 until the plugin says that the step is done.
+  std::shared_ptr<const std::atomic<double>> done_seconds{};
+};
+
+// A batch on its way to the devices.
+struct StepInput {
+  DeviceArray tokens, targets;
 };
 
 // The training step as a function with the layouts of its arguments (the state's arrays, key,
@@ -66,7 +80,10 @@ class TrainStep {
                                   const Optimizer& optimizer, const StateLayout& layout,
                                   const StepOptions& options, const SavedProgram* saved = nullptr);
 
+  // Starts a batch's transfer and returns at once; the batch's lease is kept until it is over.
+  Result<StepInput> put(const Batch& batch) const;
   // Starts a step and returns at once; `state` becomes the next one.
+  Result<PendingReport> run(TrainState& state, StepInput input);
   Result<PendingReport> run(TrainState& state, const Batch& batch);
   // Waits for a step and reads its report.
   Result<StepReport> read(const PendingReport& report) const;

@@ -58,11 +58,15 @@ std::string_view bytes_of(const T& value) {
 
 }  // namespace
 
+std::string host_name() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == 0) return "localhost";
+  return host.data();
+}
+
 Result<TensorBoardWriter> TensorBoardWriter::open(const fs::path& folder,
                                                   std::optional<int64_t> resumed_step) {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == 0) host = {"localhost"};
-  const fs::path path = folder / fmt::format("{}{}.{}", kPrefix, next_time(folder), host.data());
+  const fs::path path = folder / fmt::format("{}{}.{}", kPrefix, next_time(folder), host_name());
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   std::FILE* file = fd < 0 ? nullptr : ::fdopen(fd, "wb");
   if (file == nullptr) return errno_failure("create", path);

@@ -17,6 +17,9 @@
 
 namespace espalier {
 
+// This machine's name, as files for TensorBoard carry it.
+std::string host_name();
+
 // Writes one event file, "events.out.tfevents.<seconds since 1970>.<host>", in a run's folder; the
 // time is moved on past that of the folder's files, since TensorBoard reads them in this order.
 // Each call's record is handed to the system at once. Not thread-safe.

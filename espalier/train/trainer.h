@@ -7,6 +7,7 @@
 #include <string>
 
 #include "espalier/text/tokenizer.h"
+#include "espalier/train/profile.h"
 #include "espalier/train/setup.h"
 
 namespace espalier {
@@ -30,15 +31,17 @@ struct TrainRequest {
   RunConfig config;
   std::filesystem::path run;  // its folder
   bool resume = false;
-  std::filesystem::path compiled;  // a SavedProgram of the step, loaded in place of compiling
-  MakeSampler make_sampler;        // training does not depend on generation: the caller joins them
+  std::filesystem::path compiled;    // a SavedProgram of the step, loaded in place of compiling
+  std::optional<StepRange> profile;  // steps to be recorded, see Profile
+  MakeSampler make_sampler;  // training does not depend on generation: the caller joins them
 };
 
 struct TrainSummary {
-  int64_t steps = 0;           // done in all
-  int signal = 0;              // that ended the run early, or 0
-  std::optional<double> loss;  // of this session's last log line
-  double seconds = 0;          // over all sessions
+  int64_t steps = 0;                   // done in all
+  int signal = 0;                      // that ended the run early, or 0
+  std::optional<double> loss;          // of this session's last log line
+  double seconds = 0;                  // over all sessions
+  std::optional<double> fastest_step;  // seconds, StepClock::fastest() of this session
 };
 
 // Runs a recipe to its end, or until SIGINT or SIGTERM, after which the running step is finished

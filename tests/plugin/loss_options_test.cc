@@ -135,7 +135,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"Ignored", {.ignore_id = 3}}, Case{"IgnoredOutside", {.ignore_id = -1}},
                     Case{"AllInParts", {.chunks = 6, .z_loss = 0.02, .ignore_id = -100}},
                     Case{"TiedWeight", {.z_loss = 0.1, .ignore_id = 0}, true, false},
-                    Case{"TiedWeightInParts", {.chunks = 2, .ignore_id = 0}, true, false}),
+                    Case{"TiedWeightInParts", {.chunks = 2, .ignore_id = 0}, true, false},
+                    Case{"SpreadThinly", {.chunks = 3, .z_loss = 0.1, .row_devices = 1000}},
+                    Case{"TiedWeightSpreadThinly",
+                         {.chunks = 2, .ignore_id = 0, .row_devices = 1000},
+                         true,
+                         false}),
     [](const auto& test) { return test.param.label; });
 
 }  // namespace

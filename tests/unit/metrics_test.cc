@@ -42,16 +42,18 @@ TEST_F(Metrics, KeysStandInTheFixedOrder) {
   EXPECT_EQ(to_json(m),
             R"({"step":3,"loss":2.5,"lr":0.0003,"grad_norm":1.0,"tokens_per_second":1000.5,)"
             R"("elapsed_seconds":30.0,"mfu":null,"memory_bytes":null,"eta_seconds":null})");
+  m.step_seconds = 0.125;
   m.mfu = 0.5;
   m.memory_bytes = 1024;
   m.seconds_left = 12.5;
   m.skipped_steps = 2;
   m.val_loss = 2.25;
   m.extra = {{"z", 1}, {"aux_loss", 0.5}};
-  EXPECT_EQ(to_json(m),
-            R"({"step":3,"loss":2.5,"lr":0.0003,"grad_norm":1.0,"tokens_per_second":1000.5,)"
-            R"("elapsed_seconds":30.0,"mfu":0.5,"memory_bytes":1024.0,"eta_seconds":12.5,)"
-            R"("skipped_steps":2,"val_loss":2.25,"z":1.0,"aux_loss":0.5})");
+  EXPECT_EQ(
+      to_json(m),
+      R"({"step":3,"loss":2.5,"lr":0.0003,"grad_norm":1.0,"tokens_per_second":1000.5,)"
+      R"("step_seconds":0.125,"elapsed_seconds":30.0,"mfu":0.5,"memory_bytes":1024.0,"eta_seconds":12.5,)"
+      R"("skipped_steps":2,"val_loss":2.25,"z":1.0,"aux_loss":0.5})");
 }
 
 TEST_F(Metrics, NonFiniteNumbersAreNull) {
@@ -74,6 +76,7 @@ TEST_F(Metrics, NonFiniteNumbersAreNull) {
 TEST_F(Metrics, NumbersComeBackBitForBit) {
   StepMetrics m = at_step(7);
   m.loss = 1.0 / 3;
+  m.step_seconds = 1.0 / 9;
   m.val_loss = 1e-300;
   m.mfu = 0.1 + 0.2;
   m.memory_bytes = 1e15 + 1;
@@ -84,6 +87,7 @@ TEST_F(Metrics, NumbersComeBackBitForBit) {
   ASSERT_TRUE(back.has_value());
   EXPECT_EQ(back->step, 7);
   EXPECT_EQ(back->loss, m.loss);
+  EXPECT_EQ(back->step_seconds, m.step_seconds);
   EXPECT_EQ(back->val_loss, m.val_loss);
   EXPECT_EQ(back->mfu, m.mfu);
   EXPECT_EQ(back->memory_bytes, m.memory_bytes);
@@ -98,7 +102,7 @@ TEST_F(Metrics, LinesOfFewerKeysAreRead) {
   EXPECT_EQ(back->loss, 1.5);
   EXPECT_TRUE(std::isnan(back->lr));
   EXPECT_TRUE(std::isnan(back->seconds_left));
-  EXPECT_FALSE(back->mfu || back->memory_bytes || back->val_loss);
+  EXPECT_FALSE(back->step_seconds || back->mfu || back->memory_bytes || back->val_loss);
 }
 
 TEST_F(Metrics, ScalarsLeaveOutWhatIsNotKnown) {
@@ -108,6 +112,7 @@ TEST_F(Metrics, ScalarsLeaveOutWhatIsNotKnown) {
                                        {"train/learning_rate", 0.0003},
                                        {"train/grad_norm", 1},
                                        {"train/tokens_per_second", 1000.5}}));
+  m.step_seconds = 0.5;
   m.mfu = 0.25;
   m.memory_bytes = 7;
   m.seconds_left = 8;
@@ -115,7 +120,8 @@ TEST_F(Metrics, ScalarsLeaveOutWhatIsNotKnown) {
   m.val_loss = 2;
   m.extra = {{"z_loss", 0.5}};
   const Scalars all = named_scalars(m);
-  EXPECT_EQ(Scalars(all.begin() + 4, all.end()), (Scalars{{"train/mfu", 0.25},
+  EXPECT_EQ(Scalars(all.begin() + 4, all.end()), (Scalars{{"train/step_seconds", 0.5},
+                                                          {"train/mfu", 0.25},
                                                           {"train/memory_bytes", 7},
                                                           {"train/eta_seconds", 8},
                                                           {"train/skipped_steps", 1},

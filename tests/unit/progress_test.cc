@@ -62,8 +62,10 @@ TEST(ProgressBar, LinesShowUtilizationMemoryTimeLeftAndSkippedSteps) {
             "0:42  left 1:10");
   m.mfu.reset();
   m.skipped_steps = 3;
+  m.step_seconds = 0.4117;
   EXPECT_EQ(format_step(m, 500),
-            "step 20/500  loss 3.1235  lr 3.00e-04  grad 0.912  12.3k tok/s  mem 1.2G  skipped 3  "
+            "step 20/500  loss 3.1235  lr 3.00e-04  grad 0.912  12.3k tok/s  412 ms/step  mem 1.2G "
+            " skipped 3  "
             "0:42  left 1:10");
 }
 
@@ -207,6 +209,12 @@ TEST(Format, DurationsAndCounts) {
   EXPECT_EQ(format_duration(3723), "1:02:03");
   EXPECT_EQ(format_duration(std::numeric_limits<double>::infinity()), "?");
   EXPECT_EQ(format_duration(std::nan("")), "?");
+  EXPECT_EQ(format_latency(0.0004561), "0.456 ms");
+  EXPECT_EQ(format_latency(0.0412), "41.2 ms");
+  EXPECT_EQ(format_latency(0.9994), "999 ms");
+  EXPECT_EQ(format_latency(0.9996), "1 s");
+  EXPECT_EQ(format_latency(12.346), "12.3 s");
+  EXPECT_EQ(format_latency(std::nan("")), "?");
   EXPECT_EQ(format_count(950), "950");
   EXPECT_EQ(format_count(12345), "12.3k");
   EXPECT_EQ(format_count(1250000), "1.25M");
