@@ -196,18 +196,10 @@ class Gpt2 final : public LanguageModel {
     return ln_f_(blocks_(cx.dropout(x_BTD, config_.dropout), cx), cx);
   }
 
-  Tensor logits(const Tensor& hidden, const Ctx& cx) const override {
-    return output_logits(hidden, output(cx));
-  }
-
-  LossSum loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
-               const LossOptions& options) const override {
-    return linear_cross_entropy(hidden(tokens_BT, cx), output(cx), targets_BT, options);
-  }
+  OutputLayer output(const Ctx& cx) const override { return {cx[wte_], Tensor(), true}; }
 
  private:
   Init root() { return Init(params_) / "transformer"; }
-  OutputLayer output(const Ctx& cx) const { return {cx[wte_], Tensor(), true}; }
 
   Gpt2Config config_;
   Param wte_;

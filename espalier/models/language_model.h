@@ -35,11 +35,18 @@ class LanguageModel {
   // Final hidden states (B, T, D) of token ids (B, T), T at most max_len(). With a cache in `cx`,
   // of the tokens that follow those in the cache.
   virtual Tensor hidden(const Tensor& tokens_BT, const Ctx& cx) const = 0;
+  // What makes logits of them.
+  virtual OutputLayer output(const Ctx& cx) const = 0;
+
   // Logits (..., V) of hidden states (..., D).
-  virtual Tensor logits(const Tensor& hidden, const Ctx& cx) const = 0;
+  Tensor logits(const Tensor& hidden, const Ctx& cx) const {
+    return output_logits(hidden, output(cx));
+  }
   // Cross-entropy in nats, as a sum over positions and how many they are.
-  virtual LossSum loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
-                       const LossOptions& options) const = 0;
+  LossSum loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
+               const LossOptions& options) const {
+    return linear_cross_entropy(hidden(tokens_BT, cx), output(cx), targets_BT, options);
+  }
 
  protected:
   ParamSpecs params_;

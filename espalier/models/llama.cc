@@ -201,20 +201,12 @@ class Llama3 final : public LanguageModel {
     return norm_(layers_(shard(x_BTD, kStream), cx), cx);
   }
 
-  Tensor logits(const Tensor& hidden, const Ctx& cx) const override {
-    return output_logits(hidden, output(cx));
-  }
-
-  LossSum loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
-               const LossOptions& options) const override {
-    return linear_cross_entropy(hidden(tokens_BT, cx), output(cx), targets_BT, options);
+  OutputLayer output(const Ctx& cx) const override {
+    return {cx[lm_head_.value_or(embed_tokens_)], Tensor(), true};
   }
 
  private:
   Init root() { return Init(params_) / "model"; }
-  OutputLayer output(const Ctx& cx) const {
-    return {cx[lm_head_.value_or(embed_tokens_)], Tensor(), true};
-  }
 
   Llama3Config config_;
   Param embed_tokens_;

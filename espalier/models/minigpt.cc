@@ -149,18 +149,10 @@ class MiniGpt final : public LanguageModel {
             config_.embed_dim / config_.num_heads};
   }
 
-  Tensor logits(const Tensor& hidden, const Ctx& cx) const override {
-    return output_logits(hidden, output(cx));
-  }
-
-  LossSum loss(const Tensor& tokens_BT, const Tensor& targets_BT, const Ctx& cx,
-               const LossOptions& options) const override {
-    return linear_cross_entropy(hidden(tokens_BT, cx), output(cx), targets_BT, options);
-  }
+  OutputLayer output(const Ctx& cx) const override { return {cx[out_.kernel], cx[out_.bias]}; }
 
  private:
   Init root() { return Init(params_); }
-  OutputLayer output(const Ctx& cx) const { return {cx[out_.kernel], cx[out_.bias]}; }
 
   MiniGptConfig config_;
   Param tok_, pos_;
