@@ -14,6 +14,7 @@
 #include "cli/eval.h"
 #include "cli/export.h"
 #include "cli/generate.h"
+#include "cli/plan.h"
 #include "cli/plot.h"
 #include "cli/prepare.h"
 #include "cli/tokenize.h"
@@ -31,6 +32,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   espalier::add_train(app);
   espalier::add_compile(app);
+  espalier::add_plan(app);
   espalier::add_generate(app);
   espalier::add_eval(app);
   espalier::add_export(app);

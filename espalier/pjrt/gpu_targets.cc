@@ -79,6 +79,13 @@ std::string gpu_target_config(std::string_view name) {
   return {};
 }
 
+std::string gpu_target_device(std::string_view name) {
+  for (const Gpu& gpu : kGpus) {
+    if (gpu.name == name) return std::string(gpu.device);
+  }
+  return {};
+}
+
 std::vector<std::string> gpu_target_names() {
   std::vector<std::string> out;
   for (const Gpu& gpu : kGpus) out.emplace_back(gpu.name);

@@ -11,5 +11,7 @@ namespace espalier {
 // name here ("h100"); empty where there is none.
 std::string gpu_target_config(std::string_view name);
 std::vector<std::string> gpu_target_names();
+// The device's kind as its driver names it ("NVIDIA H100 80GB HBM3"); empty where there is none.
+std::string gpu_target_device(std::string_view name);
 
 }  // namespace espalier

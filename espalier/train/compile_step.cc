@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "espalier/runtime/ahead.h"
 #include "espalier/train/machines.h"
 #include "espalier/transform/cost.h"
@@ -18,11 +20,6 @@ struct Compiled {
   std::string target, platform, device_kind;
 };
 
-int64_t bytes_per_device(const ArrayLayout& layout, const Mesh& mesh) {
-  const Dims dims = shard_dims(mesh, layout.spec, layout.type.dims, "array");
-  return num_elements(dims) * static_cast<int64_t>(byte_size(layout.type.dtype));
-}
-
 Status read_memory(const Executable& executable, CompiledStep& step) {
   const Result<CompiledMemoryStats> stats = executable.memory_stats();
   if (!stats) {
@@ -37,8 +34,9 @@ Status read_memory(const Executable& executable, CompiledStep& step) {
       stats->host_argument + stats->host_output + stats->host_temp - stats->host_alias;
   // XLA for CPU leaves the temporaries out of its peak.
   step.peak_is_sum = step.platform == "cpu" || stats->peak.value_or(0) == 0;
-  step.peak_bytes = step.peak_is_sum ? stats->argument + stats->output + stats->temp - stats->alias
-                                     : *stats->peak;
+  // XLA for GPU puts what waits in the host's memory into its peak.
+  const int64_t sum = stats->argument + stats->output + stats->temp - stats->alias;
+  step.peak_bytes = step.peak_is_sum ? sum : std::min(sum, *stats->peak);
   return {};
 }
 
@@ -89,9 +87,7 @@ Result<CompiledStep> describe(const RunSetup& setup, const Compiled& from) {
   out.tokens = setup.tokens_per_step();
   out.compile_seconds = from.report.seconds;
   out.module_bytes = static_cast<int64_t>(from.report.module_bytes);
-  for (const Argument& argument : from.spec.arguments) {
-    out.state_bytes += bytes_per_device(*argument.layout, setup.mesh);
-  }
+  out.state_bytes = argument_bytes(from.spec, setup.mesh);
   ESPALIER_TRY(read_memory(from.executable, out));
   ESPALIER_TRY(read_cost(from.executable, out));
   out.model_flops = train_flops_per_token(*setup.model, setup.config.data.seq_len) *
@@ -131,6 +127,16 @@ Failure wrong_size(const RunSetup& setup, const NamedTopology& topology, size_t 
 }
 
 }  // namespace
+
+int64_t argument_bytes(const ProgramSpec& spec, const Mesh& mesh) {
+  int64_t out = 0;
+  for (const Argument& argument : spec.arguments) {
+    const TensorType& type = argument.layout->type;
+    const Dims dims = shard_dims(mesh, argument.layout->spec, type.dims, argument.name);
+    out += num_elements(dims) * static_cast<int64_t>(byte_size(type.dtype));
+  }
+  return out;
+}
 
 Result<CompiledStep> compile_step(const RunSetup& setup,
                                   const std::optional<NamedTopology>& topology,

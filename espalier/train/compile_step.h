@@ -70,6 +70,13 @@ void from_json(const nlohmann::json& json, CompiledStep& step);
 // For people: several lines.
 std::string to_text(const CompiledStep& step);
 
+// Of the arguments of a program on each device, by their layouts.
+int64_t argument_bytes(const ProgramSpec& spec, const Mesh& mesh);
+
+// "1.50 GiB", "12.3 ms".
+std::string bytes_text(double bytes);
+std::string seconds_text(double seconds);
+
 // Compiles the step that `train` would run, for `topology` or, without one, on the recipe's own
 // plugin, and keeps the executable in the file `save` unless that is empty. Nothing of the state is
 // allocated. Throws Error as TrainStep::create does. kInvalidArgument, with the cure, where the

@@ -51,22 +51,11 @@ nlohmann::json number_or_null(double value) {
   return value > 0 ? nlohmann::json(value) : nlohmann::json();
 }
 
-std::string gib(double bytes) {
-  constexpr double kMib = 1024.0 * 1024.0;
-  if (bytes < 10 * kMib) return fmt::format("{:.0f} KiB", bytes / 1024);
-  if (bytes < 1024 * kMib) return fmt::format("{:.1f} MiB", bytes / kMib);
-  return fmt::format("{:.2f} GiB", bytes / (1024 * kMib));
-}
-
-std::string gib(int64_t bytes) { return gib(static_cast<double>(bytes)); }
+std::string gib(int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
 std::string tera(double flops) {
   return flops < 1e12 ? fmt::format("{:.4g} GFLOPs", flops / 1e9)
                       : fmt::format("{:.4g} TFLOPs", flops / 1e12);
-}
-
-std::string seconds_text(double seconds) {
-  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
 }
 
 void add_memory(const CompiledStep& s, std::string& out) {
@@ -83,7 +72,7 @@ void add_memory(const CompiledStep& s, std::string& out) {
   line(s.peak_is_sum ? "sum" : "peak", gib(s.peak_bytes));
   if (const std::optional<bool> fits = s.fits()) {
     out += fmt::format("  {} the {} of a {}\n", *fits ? "fits" : "does NOT fit",
-                       gib(s.memory_bytes), s.device_kind);
+                       bytes_text(s.memory_bytes), s.device_kind);
   }
 }
 
@@ -100,8 +89,8 @@ void add_collectives(const CompiledStep& s, std::string& out) {
   for (const CollectiveCost& c : s.collectives) {
     const std::string group =
         c.group_size > 0 ? fmt::format("among {}", c.group_size) : "between pairs";
-    out +=
-        fmt::format("  {:<20}{:<15}{:>8.0f} times{:>14}\n", c.kind, group, c.count, gib(c.bytes));
+    out += fmt::format("  {:<20}{:<15}{:>8.0f} times{:>14}\n", c.kind, group, c.count,
+                       bytes_text(c.bytes));
   }
 }
 
@@ -137,6 +126,17 @@ void add_cost(const CompiledStep& s, std::string& out) {
 }
 
 }  // namespace
+
+std::string bytes_text(double bytes) {
+  constexpr double kMib = 1024.0 * 1024.0;
+  if (bytes < 10 * kMib) return fmt::format("{:.0f} KiB", bytes / 1024);
+  if (bytes < 1024 * kMib) return fmt::format("{:.1f} MiB", bytes / kMib);
+  return fmt::format("{:.2f} GiB", bytes / (1024 * kMib));
+}
+
+std::string seconds_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
+}
 
 double CompiledStep::arithmetic_intensity() const {
   return bytes_accessed > 0 ? step_flops_per_device() / bytes_accessed : 0;
