@@ -45,17 +45,19 @@ Tensor rows_to_heads(const Tensor& x, int64_t query_heads) {
 
 double score_scale(const Tensor& q) { return 1.0 / std::sqrt(static_cast<double>(q.dim(-1))); }
 
-Tensor causal_scores(const Tensor& q_BXGK, const Tensor& k_BSGK, int64_t group,
-                     const Tensor& position) {
+Tensor causal_scores(const Tensor& q_BXGK, const Tensor& k_BSGK, const Sight& sight) {
   const Tensor scores =
       dot_general(q_BXGK, k_BSGK, {0, 2}, {0, 2}, {3}, {3}, accumulate_type(q_BXGK.dtype())) *
       score_scale(q_BXGK);
   const TensorType index{DType::kS32, scores.dims()};
   Tensor query = iota(index, 2);
-  if (group > 1) query = query / static_cast<double>(group);
-  if (!position.empty()) query = query + position;
-  const Tensor seen = compare(query, iota(index, 3), Direction::kGe);
-  return select(seen, scores, full(scores.type(), -std::numeric_limits<double>::infinity()));
+  if (sight.group > 1) query = query / static_cast<double>(sight.group);
+  if (!sight.position.empty()) query = query + sight.position;
+  const Tensor key = iota(index, 3);
+  const Tensor none = full(scores.type(), -std::numeric_limits<double>::infinity());
+  const Tensor seen = select(compare(query, key, Direction::kGe), scores, none);
+  if (sight.keys.empty()) return seen;
+  return select(compare(key, broadcast_to(sight.keys, index.dims), Direction::kLt), seen, none);
 }
 
 Tensor row_deltas(const Tensor& o, const Tensor& d_o) {
@@ -64,10 +66,10 @@ Tensor row_deltas(const Tensor& o, const Tensor& d_o) {
 }
 
 RowGradients row_gradients(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& d_o,
-                           const Tensor& log_sum, const Tensor& delta, int64_t group,
-                           const Tensor& position, DType result) {
+                           const Tensor& log_sum, const Tensor& delta, const Sight& sight,
+                           DType result) {
   const DType narrow = q.dtype(), wide = accumulate_type(narrow);
-  const Tensor scores = causal_scores(q, k, group, position);
+  const Tensor scores = causal_scores(q, k, sight);
   const Tensor p = exp(scores - along_last(log_sum, scores.dims()));  // BGXS
   const Tensor d_p = dot_general(d_o, v, {0, 2}, {0, 2}, {3}, {3}, wide);
   const Tensor d_s = convert(p * (d_p - along_last(delta, p.dims())) * score_scale(q), narrow);
@@ -96,7 +98,7 @@ Averaged average(const Tensor& scores, const Tensor& v) {
 Tensors dense_backward(const Tensors& in, const Tensors& out, const Tensors& saved,
                        const Tensors& ct, int64_t group) {
   const RowGradients d = row_gradients(in[0], in[1], in[2], ct[0], saved[0],
-                                       row_deltas(out[0], ct[0]), group, {}, in[0].dtype());
+                                       row_deltas(out[0], ct[0]), {group}, in[0].dtype());
   return {transpose(d.d_q_BGXK, {0, 2, 1, 3}), transpose(d.d_k_BGKS, {0, 3, 1, 2}),
           transpose(d.d_v_BGKS, {0, 3, 1, 2})};
 }
@@ -111,7 +113,7 @@ Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
   }
   const int64_t heads = q.dim(2), group = heads / k.dim(2);
   const Tensor rows = heads_to_rows(q, k.dim(2));
-  const Averaged done = average(causal_scores(rows, k, group, {}), v);
+  const Averaged done = average(causal_scores(rows, k, {group}), v);
   const auto backward = [group](const Tensors& in, const Tensors& out, const Tensors& saved,
                                 const Tensors& ct) {
     return dense_backward(in, out, saved, ct, group);
@@ -129,7 +131,7 @@ Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& value
     fail("cached_attention", "needs the position as i32[], got " + to_string(position.type()));
   }
   const int64_t heads = q.dim(2), group = heads / keys.dim(2);
-  const Tensor scores = causal_scores(heads_to_rows(q, keys.dim(2)), keys, group, position);
+  const Tensor scores = causal_scores(heads_to_rows(q, keys.dim(2)), keys, {group, position});
   return rows_to_heads(average(scores, values).o_BXGK, heads);
 }
 

@@ -60,8 +60,8 @@ Tensor ring_attention(const Tensor& q_BTHK, const Tensor& k_BSGK, const Tensor& 
                       const Ctx& cx);
 // Whether `seq` is split over one mesh axis that divides the sequence.
 bool is_ring_possible(const Tensor& q_BTHK, const Ctx& cx);
-// Keys at a time: the largest divisor of a piece's length up to this, or the whole piece where that
-// divisor is below 32.
+// Keys at a time, at most: a piece is cut into as few equal blocks as that takes, the last one
+// padded where they do not divide it.
 inline constexpr int64_t kRingBlock = 512;
 
 // For inference, over a cache of keys and values: query t, at place `position` + t (`position` an

@@ -25,11 +25,16 @@ inline constexpr const char* kAttentionOutput = "attn_out";
 // 1 / sqrt(K).
 double score_scale(const Tensor& q);
 
-// Scores (B, G, X, S), scaled, with -inf where a key lies after the query. `group` rows are of one
-// query; key 0 stands at place 0, the first query at place `position` (s32 scalar, which may be
-// negative), 0 where that is empty.
-Tensor causal_scores(const Tensor& q_BXGK, const Tensor& k_BSGK, int64_t group,
-                     const Tensor& position);
+// Which keys the rows of a product of queries with keys see. Numbers are s32 scalars.
+struct Sight {
+  int64_t group = 1;  // rows of one query
+  // Of the first query, where key 0 stands at place 0; may be negative; empty: 0.
+  Tensor position{};
+  Tensor keys{};  // that are no padding; empty: all
+};
+
+// Scores (B, G, X, S), scaled, with -inf where a key lies after the query, or is padding.
+Tensor causal_scores(const Tensor& q_BXGK, const Tensor& k_BSGK, const Sight& sight);
 
 // What comes back through causal_scores of these operands (Dao 2023, section 2.3): log_sum and
 // delta (B, G, X) are each row's log-sum-exp over all keys it sees, and the sum of d_o o.
@@ -38,7 +43,7 @@ struct RowGradients {
 };
 RowGradients row_gradients(const Tensor& q_BXGK, const Tensor& k_BSGK, const Tensor& v_BSGK,
                            const Tensor& d_o_BXGK, const Tensor& log_sum, const Tensor& delta,
-                           int64_t group, const Tensor& position, DType result);
+                           const Sight& sight, DType result);
 // The sum of d_o o over K, (B, G, X), in float32 or wider.
 Tensor row_deltas(const Tensor& o_BXGK, const Tensor& d_o_BXGK);
 

@@ -46,35 +46,38 @@ Ring ring_of(const Tensor& q, const Tensor& k, const Placement& at) {
 
 Tensor scalar(int64_t value) { return full_int({DType::kS32, {}}, value); }
 
-int64_t block_of(int64_t length) {
-  int64_t block = std::min(length, kRingBlock);
-  while (length % block != 0) --block;
-  return block < 32 ? length : block;
+// (B, T, G, K) as (N, B, S, G, K), padded with zeros, and back.
+Tensor to_blocks(const Tensor& x) {
+  const int64_t length = x.dim(1), count = (length + kRingBlock - 1) / kRingBlock,
+                block = (length + count - 1) / count, more = count * block - length;
+  const Tensor whole = more == 0 ? x : pad(x, 0, {0, 0, 0, 0}, {0, more, 0, 0});
+  return transpose(reshape(whole, {x.dim(0), count, block, x.dim(2), x.dim(3)}), {1, 0, 2, 3, 4});
+}
+Tensor from_blocks(const Tensor& x, int64_t length) {
+  const Tensor whole = reshape(transpose(x, {1, 0, 2, 3, 4}), {x.dim(1), -1, x.dim(3), x.dim(4)});
+  return whole.dim(1) == length ? whole : slice_dim(whole, 1, 0, length);
 }
 
-// (B, T, G, K) as (N, B, S, G, K), and back.
-Tensor to_blocks(const Tensor& x, int64_t block) {
-  return transpose(reshape(x, {x.dim(0), -1, block, x.dim(2), x.dim(3)}), {1, 0, 2, 3, 4});
-}
-Tensor from_blocks(const Tensor& x) {
-  return reshape(transpose(x, {1, 0, 2, 3, 4}), {x.dim(1), -1, x.dim(3), x.dim(4)});
-}
-
-// Runs `body` for every block of a piece of keys, whose first key stands `ahead` places before the
-// first query.
+// Runs `body` for every block of a piece of `keys` and values, whose first key stands `ahead`
+// places before the first query, with what its queries see of it.
 ScanResult for_each_block(
-    const Tensors& state, const Tensors& blocks, const Tensor& ahead,
-    const std::function<ScanResult(const Tensors&, const Tensors&, const Tensor&)>& body) {
-  const int64_t block = blocks[0].dim(2);
+    const Tensors& state, const Tensors& kv, const Ring& ring, const Tensor& ahead,
+    const std::function<ScanResult(const Tensors&, const Tensors&, const Sight&)>& body) {
+  const Tensors blocks = {to_blocks(kv[0]), to_blocks(kv[1])};
+  const int64_t length = kv[0].dim(1), block = blocks[0].dim(2);
+  const bool padded = blocks[0].dim(0) * block != length;
   Tensors carry = state;
-  carry.push_back(ahead);
+  carry.insert(carry.end(), {ahead, scalar(length)});  // keys that are left
   const auto step = [&](const Tensors& now, const Tensors& elements) {
-    ScanResult next = body({now.begin(), now.end() - 1}, elements, now.back());
-    next.carry.push_back(now.back() - static_cast<double>(block));
+    const Tensor &position = now.end()[-2], &left = now.back();
+    const Sight sight{ring.group, position, padded ? left : Tensor()};
+    ScanResult next = body({now.begin(), now.end() - 2}, elements, sight);
+    const auto size = static_cast<double>(block);
+    next.carry.insert(next.carry.end(), {position - size, left - size});
     return next;
   };
   ScanResult done = scan(step, carry, blocks);
-  done.carry.pop_back();
+  done.carry.resize(state.size());
   return done;
 }
 
@@ -113,14 +116,14 @@ Tensors for_each_piece(
 
 // o (B, T, H, K) and log_sum (B, H, T) of a device's queries.
 Tensors forward(const Ring& ring, const Tensors& in, const Manual& manual) {
-  const int64_t length = in[1].dim(1), block = block_of(length), heads = in[0].dim(2);
+  const int64_t length = in[1].dim(1), heads = in[0].dim(2);
   const DType narrow = in[0].dtype(), wide = accumulate_type(narrow);
   const Tensor q_BXGK = heads_to_rows(in[0], in[1].dim(2));
   const Dims rows = {q_BXGK.dim(0), q_BXGK.dim(2), q_BXGK.dim(1)};
   Dims o_dims = rows;
   o_dims.push_back(q_BXGK.dim(3));
-  const auto one_block = [&](const Tensors& state, const Tensors& kv, const Tensor& ahead) {
-    const Tensor scores = causal_scores(q_BXGK, kv[0], ring.group, ahead);
+  const auto one_block = [&](const Tensors& state, const Tensors& kv, const Sight& sight) {
+    const Tensor scores = causal_scores(q_BXGK, kv[0], sight);
     const Tensor highest = max(state[1], reduce_max(scores, {3}));
     const Tensor shrink = exp(state[1] - highest);
     const Tensor p = exp(scores - along_last(highest, scores.dims()));
@@ -133,8 +136,7 @@ Tensors forward(const Ring& ring, const Tensors& in, const Manual& manual) {
   // score of every row is finite from there on.
   const auto piece = [&](const Tensors& state, const Tensor& ahead) {
     Tensors next =
-        for_each_block({state[0], state[1], state[2]},
-                       {to_blocks(state[3], block), to_blocks(state[4], block)}, ahead, one_block)
+        for_each_block({state[0], state[1], state[2]}, {state[3], state[4]}, ring, ahead, one_block)
             .carry;
     next.insert(next.end(), {state[3], state[4]});
     return next;
@@ -154,8 +156,7 @@ Tensors forward(const Ring& ring, const Tensors& in, const Manual& manual) {
 
 // The gradients of q, k and v.
 Tensors backward(const Ring& ring, const Tensors& in, const Manual& manual) {
-  const int64_t length = in[1].dim(1), block = block_of(length), heads = in[0].dim(2),
-                key_heads = in[1].dim(2);
+  const int64_t length = in[1].dim(1), heads = in[0].dim(2), key_heads = in[1].dim(2);
   const DType narrow = in[0].dtype(), wide = accumulate_type(narrow);
   const Tensor q = heads_to_rows(in[0], key_heads), o = heads_to_rows(in[3], key_heads),
                d_o = heads_to_rows(in[5], key_heads);
@@ -164,17 +165,17 @@ Tensors backward(const Ring& ring, const Tensors& in, const Manual& manual) {
   const Tensor log_sum =
       transpose(reshape(log_sum_BXG1, {q.dim(0), q.dim(1), key_heads}), {0, 2, 1});
   const Tensor delta = row_deltas(o, d_o);
-  const auto one_block = [&](const Tensors& state, const Tensors& kv, const Tensor& ahead) {
-    const RowGradients d =
-        row_gradients(q, kv[0], kv[1], d_o, log_sum, delta, ring.group, ahead, wide);
+  const auto one_block = [&](const Tensors& state, const Tensors& kv, const Sight& sight) {
+    const RowGradients d = row_gradients(q, kv[0], kv[1], d_o, log_sum, delta, sight, wide);
     const auto by_keys = [](const Tensor& x_BGKS) { return transpose(x_BGKS, {0, 3, 1, 2}); };
     return ScanResult{{state[0] + d.d_q_BGXK}, {by_keys(d.d_k_BGKS), by_keys(d.d_v_BGKS)}};
   };
   const auto piece = [&](const Tensors& state, const Tensor& ahead) {
-    const ScanResult made = for_each_block(
-        {state[0]}, {to_blocks(state[1], block), to_blocks(state[2], block)}, ahead, one_block);
-    return Tensors{made.carry[0], state[1], state[2], state[3] + from_blocks(made.outputs[0]),
-                   state[4] + from_blocks(made.outputs[1])};
+    const ScanResult made =
+        for_each_block({state[0]}, {state[1], state[2]}, ring, ahead, one_block);
+    return Tensors{made.carry[0], state[1], state[2],
+                   state[3] + from_blocks(made.outputs[0], length),
+                   state[4] + from_blocks(made.outputs[1], length)};
   };
   const Tensor none_q = zeros({wide, {q.dim(0), q.dim(2), q.dim(1), q.dim(3)}});
   const Tensor none_k = zeros({wide, in[1].dims()});

@@ -35,7 +35,8 @@ std::vector<Layout> layouts() {
           layout("context 2 x tensor 4", {{"context", 2}, {"tensor", 4}}, {1, 40, 8, 4, 8}),
           layout("heads not divided", {{"tensor", 4}, {"context", 2}}, {1, 40, 8, 2, 8}),
           // Pieces of several blocks of keys.
-          layout("blocks", {{"context", 2}}, {1, 2 * 2 * kRingBlock, 2, 1, 4})};
+          layout("blocks", {{"context", 2}}, {1, 2 * 2 * kRingBlock, 2, 1, 4}),
+          layout("padded blocks", {{"context", 2}}, {1, 2 * (kRingBlock + 5), 2, 1, 4})};
 }
 
 Build named(const Layout& l, const char* name) {
