@@ -194,8 +194,9 @@ class TrainingBench {
     options.accumulate = config_.train.accumulate;
     options.seed = config_.train.seed;
     step_ = std::make_unique<TrainStep>(
-        TrainStep::create(runtime_, {*model_, rules_, config_.compute_dtype()}, optimizer_, layout_,
-                          options)
+        TrainStep::create(runtime_,
+                          {*model_, rules_, config_.compute_dtype(), config_.remat_policy()},
+                          optimizer_, layout_, options)
             .value_or_throw());
     return now() - start;
   }

@@ -13,7 +13,8 @@ namespace espalier {
 namespace {
 
 struct Options {
-  std::string recipe, run, plugin, compiled, profile;
+  std::string recipe, run, plugin, compiled;
+  std::optional<std::string> profile;
   std::vector<std::string> set;
   bool resume = false;
 };
@@ -30,9 +31,7 @@ void run_train(const Options& options) {
                                     : std::filesystem::path(options.run);
   request.resume = options.resume;
   request.compiled = options.compiled;
-  if (!options.profile.empty()) {
-    request.profile = parse_step_range(options.profile).value_or_throw();
-  }
+  if (options.profile) request.profile = parse_step_range(*options.profile).value_or_throw();
   request.make_sampler = make_training_sampler;
   const TrainSummary done = train(request).value_or_throw();
   const std::string where = request.run.string();

@@ -139,7 +139,7 @@ namespace {
 
 Tensor automatic_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Ctx& cx) {
   constexpr int64_t kLong = 1024;
-  if (is_ring_possible(q, cx)) return ring_attention(q, k, v, cx);
+  if (is_ring_possible(k, cx)) return ring_attention(q, k, v, cx);
   if (has_fused_attention(q, cx) && fused_attention_moves_nothing(k.dim(2), cx)) {
     return fused_attention(q, k, v, cx);
   }

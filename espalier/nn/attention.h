@@ -55,11 +55,13 @@ bool has_packed_fused_attention(const Tensor& qkv_BTNHK, const Ctx& cx);
 // the gradients of keys and values. It keeps what causal_attention keeps. A device's piece is
 // consecutive positions; all compute scores with all pieces, those that causality leaves out too.
 // Throws Error where the axis does not divide the sequence, or `seq` is split over several axes.
-// Where `seq` is not split it is flash_attention.
+// Where `seq` is not split it is flash_attention. Where the heads' axes do not divide the heads of
+// keys, each of their devices computes all heads.
 Tensor ring_attention(const Tensor& q_BTHK, const Tensor& k_BSGK, const Tensor& v_BSGK,
                       const Ctx& cx);
-// Whether `seq` is split over one mesh axis that divides the sequence.
-bool is_ring_possible(const Tensor& q_BTHK, const Ctx& cx);
+// Whether `seq` is split over one mesh axis (one of a size above 1) that divides the sequence, and
+// the heads' axes divide the heads of keys.
+bool is_ring_possible(const Tensor& k_BSGK, const Ctx& cx);
 // Keys at a time, at most: a piece is cut into as few equal blocks as that takes, the last one
 // padded where they do not divide it.
 inline constexpr int64_t kRingBlock = 512;
@@ -97,7 +99,7 @@ struct Attention {
 // Throws Error where the name is built in. Thread-safe.
 void register_attention(std::string name, Attention attention);
 // "auto", "dense", "flash", "flash:N" (blocks of N positions), "fused", "ring" or a registered one.
-// "auto" is "ring" where the sequence is split over an axis, else "fused" where the platform has it
+// "auto" is "ring" where is_ring_possible, else "fused" where the platform has it
 // and it moves nothing, else "flash" from 1024 positions on and "dense" below. Throws Error that
 // lists the known names. Thread-safe.
 Attention find_attention(const std::string& name);

@@ -118,8 +118,9 @@ LossPart chunked(const Tensor& x, const OutputLayer& layer, const Tensor& target
     }
     return next;
   };
-  const Tensors parts = {split_sequence(x, options.chunks),
-                         split_sequence(targets, options.chunks)};
+  // Every chunk is split over the devices as the sequence was: else whole chunks would be on one.
+  const Tensors parts = {shard(split_sequence(x, options.chunks), {"", "batch", "seq", ""}),
+                         shard(split_sequence(targets, options.chunks), {"", "batch", "seq"})};
   const ScanResult done = scan(step, sums, parts);
   LossPart total;
   total.sum = done.carry[0];

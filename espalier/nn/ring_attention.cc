@@ -25,20 +25,23 @@ struct Ring {
 };
 
 PartitionSpec split_of(const Placement& at) {
-  return at.rules.resolve({"batch", "seq", "heads", ""}, at.mesh);
+  PartitionSpec spec = at.rules.resolve({"batch", "seq", "heads", ""}, at.mesh);
+  std::erase_if(spec[1], [&](const std::string& axis) { return at.mesh.size(axis) == 1; });
+  return spec;
 }
 
 Ring ring_of(const Tensor& q, const Tensor& k, const Placement& at) {
   PartitionSpec spec = split_of(at);
   if (spec[1].size() != 1) {
     fail("ring_attention", "needs 'seq' split over one mesh axis, it is split over " +
-                               std::to_string(spec[1].size()));
+                               std::to_string(spec[1].size()) +
+                               "; give [mesh] one axis for it, or choose attention \"flash\"");
   }
   const std::string axis = spec[1][0];
   if (q.dim(1) % at.mesh.size(spec[1]) != 0) {
-    fail("ring_attention", "the sequence of " + std::to_string(q.dim(1)) +
-                               " is not divided by mesh axis '" + axis + "' of " +
-                               std::to_string(at.mesh.size(spec[1])));
+    fail("ring_attention",
+         "the sequence of " + std::to_string(q.dim(1)) + " is not divided by mesh axis '" + axis +
+             "' of " + std::to_string(at.mesh.size(spec[1])) + "; change data.seq_len or the mesh");
   }
   if (k.dim(2) % at.mesh.size(spec[2]) != 0) spec[2].clear();
   return {at.mesh, axis, spec, {spec[0], spec[2], spec[1]}, q.dim(2) / k.dim(2)};
@@ -189,10 +192,11 @@ Tensors backward(const Ring& ring, const Tensors& in, const Manual& manual) {
 
 }  // namespace
 
-bool is_ring_possible(const Tensor& q, const Ctx& cx) {
+bool is_ring_possible(const Tensor& k, const Ctx& cx) {
   const Placement& at = cx.placement();
   const PartitionSpec spec = split_of(at);
-  return spec[1].size() == 1 && at.mesh.size(spec[1]) > 1 && q.dim(1) % at.mesh.size(spec[1]) == 0;
+  return spec[1].size() == 1 && k.dim(1) % at.mesh.size(spec[1]) == 0 &&
+         k.dim(2) % at.mesh.size(spec[2]) == 0;
 }
 
 Tensor ring_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Ctx& cx) {

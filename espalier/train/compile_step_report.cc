@@ -121,8 +121,11 @@ void add_cost(const CompiledStep& s, std::string& out) {
     parts +=
         fmt::format("{}{} {}", parts.empty() ? "" : ", ", bound.of, seconds_text(bound.seconds));
   }
-  out += fmt::format("by published peaks a step takes at least {} ({}); MFU at most {:.1f}%\n",
-                     seconds_text(s.seconds_bound()), parts, 100 * s.mfu_bound());
+  out += fmt::format("by published peaks a step takes at least {} ({}); MFU at most {:.1f}%{}\n",
+                     seconds_text(s.seconds_bound()), parts, 100 * s.mfu_bound(),
+                     s.mfu_bound() > 1 ? ", since it counts attention over all pairs of positions "
+                                         "and the kernel computes half of them"
+                                       : "");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class Run {
     if (!done) {
       bar().clear();
       // The failure that ended the run is the one to tell.
-      if (profile_) profile_->finish(position_.step);
+      if (profile_) profile_->finish(done_steps_);
       if (const Status ended = log_->finish(1); !ended) err().warn("{}", ended.failure().message);
     }
     return done;
@@ -220,6 +220,7 @@ class Run {
 
   Status read_oldest() {
     ESPALIER_ASSIGN(StepQueue::Done done, steps_->read());
+    done_steps_ = done.number;
     last_report_ = std::move(done.report);
     if (last_report_.nonfinite) {
       ESPALIER_TRY(take_nonfinite(done.number));
@@ -372,6 +373,7 @@ class Run {
   std::optional<double> last_loss_;                     // of the last line
   std::optional<std::pair<int64_t, double>> val_loss_;  // step and value of the last evaluation
   int64_t saved_step_ = -1;
+  int64_t done_steps_ = 0;  // whose reports were read
   int64_t skipped_in_a_row_ = 0;
   double started_ = 0;
   double flops_per_token_ = 0, peak_flops_ = 0;

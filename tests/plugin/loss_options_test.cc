@@ -8,6 +8,7 @@
 #include "espalier/nn/loss.h"
 #include "espalier/runtime/program.h"
 #include "espalier/transform/grad.h"
+#include "tests/support/op_cases.h"
 
 namespace espalier {
 namespace {
@@ -142,6 +143,54 @@ INSTANTIATE_TEST_SUITE_P(
                          true,
                          false}),
     [](const auto& test) { return test.param.label; });
+
+// The sequence split over an axis, and the weight by its vocabulary: both ways to keep what the
+// weight's gradient needs.
+TEST(LossOnAMesh, IsThatOfOneDevice) {
+  if (const auto path = plugin_path("cpu"); !path) GTEST_SKIP() << path.failure().message;
+  const TensorType x{DType::kF32, {4, 16, 6}}, w{DType::kF32, {8, 6}}, y{DType::kS32, {4, 16}};
+  ShardingRules rules;
+  rules.axes["batch"] = {"data"};
+  rules.axes["seq"] = {"context"};
+  const Mesh mesh({{"data", 2}, {"context", 2}});
+  const std::vector<PartitionSpec> splits = {
+      {{"data"}, {"context"}, {}}, {{"data"}, {}}, {{"data"}, {"context"}}};
+  std::vector<HostArray> in = test::random_arrays({x, w}, -1, 1, "loss mesh");
+  std::vector<int32_t> targets(64);
+  for (size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<int32_t>(i * 5 % 8);
+  in.push_back(HostArray::from<int32_t>({4, 16}, targets));
+  const auto one = Runtime::create({}).value_or_throw();
+  const auto four = Runtime::create({.mesh = mesh}).value_or_throw();
+  for (const int64_t row_devices : {1, 1000}) {
+    LossOptions options;
+    options.chunks = 4;
+    options.row_devices = row_devices;
+    const auto body = [&](const Tensors& t) {
+      const LossSum loss = linear_cross_entropy(t[0], {t[1], Tensor(), true}, t[2], options);
+      const ValueAndGrad vg = value_and_grad(loss.sum, {t[0], t[1]});
+      return Tensors{vg.value, vg.grads[0], vg.grads[1]};
+    };
+    const auto want = run_once(one, trace({x, w, y}, body), in).value_or_throw();
+    ProgramSpec spec;
+    spec.name = "loss";
+    spec.rules = rules;
+    std::vector<DeviceArray> arrays;
+    for (size_t i = 0; i < in.size(); ++i) {
+      spec.arguments.push_back(
+          {"x" + std::to_string(i), make_layout(std::vector<TensorType>{x, w, y}[i], splits[i])});
+      arrays.push_back(DeviceArray::from_host(four, in[i], splits[i]).value_or_throw());
+    }
+    spec.trace(body);
+    spec.results = {{}, splits[0], splits[1]};
+    Program program = compile(four, std::move(spec)).value_or_throw();
+    const auto got = program.run({&arrays[0], &arrays[1], &arrays[2]}).value_or_throw();
+    for (size_t i = 0; i < 3; ++i) {
+      const HostArray host = got[i].to_host().value_or_throw();
+      const auto a = host.as<float>(), b = want[i].as<float>();
+      for (size_t n = 0; n < a.size(); ++n) EXPECT_NEAR(a[n], b[n], 1e-4) << i << ", " << n;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace espalier
