@@ -15,8 +15,7 @@ int main(int argc, char** argv) {
   if (arguments.empty()) arguments = {"model.vocab_size=512"};
   const std::filesystem::path root = ESPALIER_SOURCE_DIR;
   try {
-    espalier::bench::run(
-        espalier::bench::parse(arguments, root / "recipes" / "llama3-debug.toml"));
+    espalier::bench::run(espalier::bench::parse(arguments, root / "recipes" / "llama3-debug.toml"));
   } catch (const espalier::Error& error) {
     fmt::print(stderr, "llama_bench: {}\n", error.what());
     return 1;

@@ -77,12 +77,10 @@ struct ShardingConfig {
   // The defaults of every model, for meshes whose axes have a familiar name: data parallel over
   // "batch", "data" or "dp"; fully sharded over "fsdp"; tensor parallel over "model", "tensor" or
   // "tp".
-  NamedLists rules = {{"batch", {"batch", "data", "dp", "fsdp"}},
-                      {"seq", {"context", "cp"}},
-                      {"heads", {"model", "tensor", "tp"}},
-                      {"mlp", {"model", "tensor", "tp"}},
-                      {"vocab", {"model", "tensor", "tp"}},
-                      {"embed", {"fsdp"}}};
+  NamedLists rules = {
+      {"batch", {"batch", "data", "dp", "fsdp"}}, {"seq", {"context", "cp"}},
+      {"heads", {"model", "tensor", "tp"}},       {"mlp", {"model", "tensor", "tp"}},
+      {"vocab", {"model", "tensor", "tp"}},       {"embed", {"fsdp"}}};
   NamedSpecs params;
 };
 
