@@ -5,10 +5,10 @@
 BENCH_BINARY is the built gpt2_bench; without it PyTorch is timed alone. The peer is nanoGPT's model
 and step, written anew: pre-LN blocks without biases, one product for queries, keys and values,
 scaled_dot_product_attention, exact GELU, tied embeddings, AdamW that decays matrices only, the
-gradient's norm clipped as the recipe does, float32, no torch.compile (nanoGPT's own choice for CPUs). Both start
-from the same parameters and see the same random tokens, so their losses must agree. Rounds
-alternate between the programs (A B A B), and each waits for every step. Needs torch, numpy and
-safetensors.
+gradient's norm clipped as the recipe does, float32, no torch.compile (nanoGPT's own choice for
+CPUs). Both start from the same parameters and see the same random tokens, so their losses must
+agree. Rounds alternate between the programs (A B A B), and each waits for every step. Needs torch,
+numpy and safetensors.
 """
 
 import argparse

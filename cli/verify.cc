@@ -260,6 +260,12 @@ void run_verify(const Options& o) {
   out().info(
       "{}: {}, {} parameters, on {}", o.hf, config.name(), num_parameters(loaded.model->params()),
       loaded.runtime->mesh().axes().empty() ? "one device" : loaded.runtime->mesh().to_string());
+  for (const std::string& axis : loaded.rules.unused_axes(loaded.runtime->mesh())) {
+    err().warn(
+        "no sharding rule names mesh axis '{}': nothing is split along it, and no split verified; "
+        "name it in [sharding.rules]",
+        axis);
+  }
   Findings findings;
   if (reference.has("input_ids")) {
     const HostArray tokens = reference.ids("input_ids", 2, vocab);

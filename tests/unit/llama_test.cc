@@ -274,9 +274,9 @@ TEST(Llama3Recipes, TheMapsOfScannedLayers) {
 
 // Every recipe of 8 devices gives each an eighth of the parameters, but for norms.
 TEST(Llama3Recipes, EachDeviceHasItsShare) {
-  for (const char* name : {"llama3-8b-fsdp-tp", "llama3-8b-scan-fsdp-tp", "llama3-8b-scan-fsdp",
-                           "llama3-8b-fully-sharded", "llama3-8b-sequence-parallel",
-                           "llama3-8b-context-parallel"}) {
+  for (const char* name :
+       {"llama3-8b-fsdp-tp", "llama3-8b-scan-fsdp-tp", "llama3-8b-scan-fsdp",
+        "llama3-8b-fully-sharded", "llama3-8b-sequence-parallel", "llama3-8b-context-parallel"}) {
     const int64_t share = 8'030'261'248 / 8;
     EXPECT_GE(Llama3Recipe(name).on_a_device(), share) << name;
     EXPECT_LE(Llama3Recipe(name).on_a_device(), share + 65 * 4096) << name;
