@@ -16,6 +16,8 @@ namespace fs = std::filesystem;
 
 bool is_run(const fs::path& folder) { return fs::exists(folder / "checkpoints"); }
 
+constexpr int64_t kVocabPadding = 128;
+
 // The folder that train.init_from names; empty for none.
 Result<fs::path> weights_folder(const TrainConfig& train) {
   if (train.init_from == "scratch" || train.init_from == "resume") return fs::path();
@@ -122,6 +124,15 @@ Result<RunSetup> set_up(const RunConfig& given, bool fresh) {
   }
   setup.model = config.make_model(setup.tokenizer->vocab_size());
   ESPALIER_TRY(setup.dataset->check_vocab(setup.model->vocab_size()));
+  // Weights of another vocabulary would train too, each id meaning what it did not. Published ones
+  // may be padded up to a multiple of 128.
+  if (!setup.weights.empty() &&
+      setup.model->vocab_size() - setup.tokenizer->vocab_size() >= kVocabPadding) {
+    err().warn(
+        "train.init_from: the weights in '{}' are of {} token ids, the data's tokenizer has {}; "
+        "where they are not the same tokens, prepare the data with the weights' tokenizer",
+        setup.weights.string(), setup.model->vocab_size(), setup.tokenizer->vocab_size());
+  }
   setup.loader.batch_size = config.data.batch_size * config.train.accumulate;
   setup.loader.shuffle = config.data.shuffle;
   // Started once to check it; the run's own starts where the run is.
