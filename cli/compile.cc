@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/compile_target.h"
 #include "espalier/base/child_process.h"
 #include "espalier/base/file.h"
 #include "espalier/base/log.h"
@@ -17,23 +18,12 @@ struct Options {
   std::vector<std::string> set;
 };
 
-bool is_local(const std::string& topology) {
-  return topology.empty() || topology == "local" || topology == "cpu";
-}
-
 void run_compile(const Options& options) {
-  std::vector<std::string> overrides = options.set;
-  if (!options.plugin.empty()) overrides.push_back("runtime.plugin=" + options.plugin);
-  if (options.topology == "cpu") overrides.push_back("runtime.plugin=cpu");
-  const RunConfig config = load_run_config(options.recipe, overrides).value_or_throw();
-  std::optional<NamedTopology> topology;
-  if (!is_local(options.topology)) {
-    topology = parse_topology(options.topology).value_or_throw();
-    if (!options.plugin.empty()) topology->plugin = options.plugin;
-  }
-  // Said here, before anything is read: the commonest reason why nothing can be compiled.
-  plugin_path(topology ? topology->plugin : config.runtime.plugin).value_or_throw();
-  const RunSetup setup = set_up_step(config).value_or_throw();
+  const CompileTarget target =
+      compile_target(options.recipe, options.set, options.topology, options.plugin);
+  target.require_plugin();
+  const std::optional<NamedTopology>& topology = target.topology;
+  const RunSetup setup = set_up_step(target.config).value_or_throw();
   if (options.json != "-") {
     out().info("compiling for {} ...", topology ? topology->text : "the local devices");
     out().flush();

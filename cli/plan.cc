@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/compile_target.h"
 #include "espalier/base/child_process.h"
 #include "espalier/base/file.h"
 #include "espalier/base/log.h"
@@ -20,10 +21,6 @@ struct Options {
   size_t check = 0, limit = 12;
   bool as_is = false;
 };
-
-bool is_local(const std::string& topology) {
-  return topology.empty() || topology == "local" || topology == "cpu";
-}
 
 // The recipe's own plugin: on CPU as many devices as its mesh has, elsewhere those that are there.
 PlanTarget local_target(const RunConfig& config) {
@@ -64,23 +61,13 @@ CheckedStep check(const RunConfig& config, const PlannedStep& step,
 }
 
 void run_plan(const Options& options) {
-  std::vector<std::string> overrides = options.set;
-  if (!options.plugin.empty()) overrides.push_back("runtime.plugin=" + options.plugin);
-  if (options.topology == "cpu") overrides.push_back("runtime.plugin=cpu");
-  const RunConfig config = load_run_config(options.recipe, overrides).value_or_throw();
-  std::optional<NamedTopology> topology;
-  PlanTarget target;
-  if (is_local(options.topology)) {
-    target = local_target(config);
-  } else {
-    topology = parse_topology(options.topology).value_or_throw();
-    target = plan_target(*topology).value_or_throw();
-    if (!options.plugin.empty()) topology->plugin = options.plugin;
-  }
-  if (options.check > 0) {
-    // Said before anything is planned: the commonest reason why nothing can be compiled.
-    plugin_path(topology ? topology->plugin : config.runtime.plugin).value_or_throw();
-  }
+  const CompileTarget asked =
+      compile_target(options.recipe, options.set, options.topology, options.plugin);
+  const RunConfig& config = asked.config;
+  const std::optional<NamedTopology>& topology = asked.topology;
+  const PlanTarget target =
+      topology ? plan_target(*topology).value_or_throw() : local_target(config);
+  if (options.check > 0) asked.require_plugin();
   const bool quiet = options.json == "-";
   const Plan plan = make_plan(config, target, options.as_is).value_or_throw();
   if (plan.steps.empty()) throw Error(nothing_fits(plan), Code::kResourceExhausted);

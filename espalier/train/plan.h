@@ -83,9 +83,9 @@ inline constexpr double kPlannedShare = 0.95;
 Result<Plan> make_plan(const RunConfig& config, const PlanTarget& target,
                        bool as_it_stands = false);
 
-// The recipe changed to a planned step, and the same as arguments of --set, without those values
+// The recipe changed to a planned step.
 RunConfig planned_config(const RunConfig& config, const PlannedStep& step);
-// that the recipe does not have yet.
+// The same as arguments of --set: those that change the recipe.
 std::vector<std::string> planned_overrides(const RunConfig& config, const PlannedStep& step);
 
 // A planned step beside what the compiler made of it; where it made nothing, why.
